@@ -26,7 +26,7 @@ func TestAdminChangesTakeEffectImmediately(t *testing.T) {
 	w := newWorld(t)
 	runs := make(chan cron.Run, 100)
 	report := func(_ context.Context, run cron.Run) error { runs <- run; return nil }
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour},
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour},
 		cron.Schedule{Name: "rare", Expression: never, Zone: "Europe/Berlin", Job: report, Timeout: time.Minute, Jitter: 1500 * time.Millisecond},
 		cron.Schedule{Name: "often", Expression: "@every 1s", Job: report})
 	<-runs
@@ -143,7 +143,7 @@ func TestAdminReportsUnknownSchedules(t *testing.T) {
 func TestAddRejectsInvalidSchedules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	scheduler, err := cron.New(w.node("a", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler")})
+	scheduler, err := cron.New(w.Node("a", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestAddRejectsInvalidSchedules(t *testing.T) {
 		}
 	}
 	for _, config := range []cron.Config{{Grace: -1}, {PollInterval: -1}} {
-		if _, err := cron.New(w.node("b", tenure.Config{}), w.pool, config); !errors.Is(err, tenure.ErrInvalidConfig) {
+		if _, err := cron.New(w.Node("b", tenure.Config{}), w.pool, config); !errors.Is(err, tenure.ErrInvalidConfig) {
 			t.Errorf("%+v: %v", config, err)
 		}
 	}
@@ -203,17 +203,17 @@ func (w *world) worker() (user string) {
 	w.Helper()
 	user = w.Schema + "_worker"
 	name := pgx.Identifier{user}.Sanitize()
-	w.exec(`CREATE ROLE ` + name + ` LOGIN`)
+	w.Exec(`CREATE ROLE ` + name + ` LOGIN`)
 	w.Cleanup(func() {
 		if _, err := w.Pool.Exec(context.Background(), `DROP OWNED BY `+name+`; DROP ROLE `+name); err != nil {
 			w.Error(err)
 		}
 	})
-	grants, err := w.backend.WorkGrants(user, "schedules")
+	grants, err := w.Backend.WorkGrants(user, "schedules")
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.exec(grants)
+	w.Exec(grants)
 	return user
 }
 
@@ -222,14 +222,14 @@ func TestWorkGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.pool = pgtest.Pool(t, w.Server.DSNFor(w.worker(), "postgres"))
-	w.management = cron.NewAdmin(w.backend, w.pool)
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
+	w.management = cron.NewAdmin(w.Backend, w.pool)
+	w.run(w.Node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
 		Name: "invoices", Expression: "@every 1s", Policy: cron.AtLeastOnce, Job: func(ctx context.Context, run cron.Run) error {
 			return run.InTx(ctx, func(pgx.Tx) error { return nil })
 		},
 	})
 	run := w.trigger("invoices")
-	w.await("the run", func() bool {
+	w.Await("the run", func() bool {
 		records, err := w.management.History(t.Context(), "invoices", 10)
 		if err != nil {
 			t.Fatal(err)
@@ -248,9 +248,9 @@ func TestStatusCountsFailuresInRow(t *testing.T) {
 	w.known(0, cron.Schedule{Name: "report", Expression: never})
 	failed := func(want int64, states ...cron.State) {
 		t.Helper()
-		w.exec("DELETE FROM {runs}")
+		w.Exec("DELETE FROM {runs}")
 		for i, state := range states {
-			w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state) VALUES ('report', now() + ($1 - 100) * interval '1 hour', $2)`, i, string(state))
+			w.Exec(`INSERT INTO {runs} (schedule, scheduled_for, state) VALUES ('report', now() + ($1 - 100) * interval '1 hour', $2)`, i, string(state))
 		}
 		if s := w.show("report"); s.FailedInRow != want {
 			t.Errorf("after %v: %d failures in a row; want %d", states, s.FailedInRow, want)

@@ -10,6 +10,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 )
 
 // The leader switches to the new schedules: unchanged ones continue, others
@@ -18,7 +19,7 @@ func TestReplaceKeepsUnchangedSchedules(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
-	scheduler, err := cron.New(w.node("a", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler"), PollInterval: time.Hour})
+	scheduler, err := cron.New(w.Node("a", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler"), PollInterval: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +40,7 @@ func TestReplaceKeepsUnchangedSchedules(t *testing.T) {
 		}
 	}
 	replace(schedule("long", never), schedule("stays", never), schedule("goes", never))
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- scheduler.Run(ctx) }()
+	stop := postgrestest.Run(t, scheduler.Run)
 	loaded := func(name string) bool {
 		statuses, err := w.management.List(t.Context())
 		if err != nil {
@@ -54,7 +53,7 @@ func TestReplaceKeepsUnchangedSchedules(t *testing.T) {
 		}
 		return false
 	}
-	w.await("the schedules", func() bool { return loaded("long") && loaded("stays") && loaded("goes") })
+	w.Await("the schedules", func() bool { return loaded("long") && loaded("stays") && loaded("goes") })
 	until := one[time.Time](w, `SELECT handled_until FROM {schedules} WHERE name = 'stays'`)
 	w.trigger("long")
 	<-begun
@@ -63,7 +62,7 @@ func TestReplaceKeepsUnchangedSchedules(t *testing.T) {
 	if name := <-begun; name != "new" {
 		t.Errorf("%s began", name)
 	}
-	w.await("the end of two", func() bool { return !loaded("long") && !loaded("goes") })
+	w.Await("the end of two", func() bool { return !loaded("long") && !loaded("goes") })
 	if got := one[time.Time](w, `SELECT handled_until FROM {schedules} WHERE name = 'stays'`); !got.Equal(until) || !loaded("stays") {
 		t.Errorf("what stays begins anew at %v; it began at %v", got, until)
 	}
@@ -74,18 +73,18 @@ func TestReplaceKeepsUnchangedSchedules(t *testing.T) {
 	// One schedule returns while its run is in flight: it knows the run, and so skips a
 	// tick.
 	replace(schedule("long", "@every 1s"))
-	w.await("a tick that is skipped", func() bool { return w.states("long")[cron.Skipped] > 0 })
+	w.Await("a tick that is skipped", func() bool { return w.states("long")[cron.Skipped] > 0 })
 	if states := w.states("long"); states[cron.Running] != 1 {
 		t.Errorf("%v", states)
 	}
 	close(release)
-	w.await("the next run", func() bool { return w.states("long")[cron.Succeeded] >= 2 })
+	w.Await("the next run", func() bool { return w.states("long")[cron.Succeeded] >= 2 })
 
 	// One schedule is changed in place, and ticks by its new expression.
 	replace(schedule("long", "@every 1s"), schedule("changes", never))
-	w.await("the schedule", func() bool { return loaded("changes") })
+	w.Await("the schedule", func() bool { return loaded("changes") })
 	replace(schedule("long", "@every 1s"), schedule("changes", "* * * * * *"))
-	w.await("a tick", func() bool { return w.states("changes")[cron.Succeeded] > 0 })
+	w.Await("a tick", func() bool { return w.states("changes")[cron.Succeeded] > 0 })
 	if got := one[string](w, `SELECT expression FROM {schedules} WHERE name = 'changes'`); got != "* * * * * *" {
 		t.Errorf("the row says %q", got)
 	}
@@ -99,9 +98,6 @@ func TestReplaceKeepsUnchangedSchedules(t *testing.T) {
 		}
 	}
 	replace()
-	w.await("that nothing is left", func() bool { return !loaded("long") })
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	w.Await("that nothing is left", func() bool { return !loaded("long") })
+	stop()
 }

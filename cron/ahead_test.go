@@ -23,7 +23,7 @@ func newClockWorld(t *testing.T) (*world, *pgtest.Clock) {
 	server, clock := pgtest.StartWithClock(t, pgtest.Options{})
 	i := postgrestest.On(t, server, server.Schema(t))
 	i.Migrate("schedules")
-	return &world{i, i.Pool, i.Backend, cron.NewAdmin(i.Backend, i.Pool)}, clock
+	return &world{i, i.Pool, cron.NewAdmin(i.Backend, i.Pool)}, clock
 }
 
 // tally counts the runs of each tick.
@@ -76,7 +76,7 @@ func TestSchedulesContinueAfterClockWasAhead(t *testing.T) {
 				var ran tally
 				right := make(chan struct{})
 				release := sync.OnceFunc(func() { close(right) })
-				w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: 100 * time.Millisecond}, cron.Schedule{
+				w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 100 * time.Millisecond}, cron.Schedule{
 					Name: "job", Expression: "* * * * * *", CatchUp: catchUp, CatchUpLimit: 50, Job: func(ctx context.Context, run cron.Run) error {
 						defer func() {
 							if time.Until(run.ScheduledFor) > time.Minute {
@@ -88,19 +88,19 @@ func TestSchedulesContinueAfterClockWasAhead(t *testing.T) {
 				})
 				t.Cleanup(release) // before the scheduler's, which waits for the job
 				start := time.Now()
-				w.await("a tick of the true time", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
+				w.Await("a tick of the true time", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
 				clock.Set(t, by)
-				w.await("a tick of the false time", func() bool { return ran.between(start.Add(by/2), time.Now().Add(by)) > 0 })
+				w.Await("a tick of the false time", func() bool { return ran.between(start.Add(by/2), time.Now().Add(by)) > 0 })
 				clock.Set(t, 0)
 				before := ran.between(start.Add(by/2), start.Add(2*by))
 				release()
 				back := time.Now()
-				w.await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 3 })
+				w.Await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 3 })
 
 				if n := ran.between(start.Add(by/2), start.Add(2*by)); n != before {
 					t.Errorf("%d ticks of the false time ran after it; want none", n-before)
 				}
-				w.await("that no run waits", func() bool { return w.states("job")[cron.Waiting] == 0 })
+				w.Await("that no run waits", func() bool { return w.states("job")[cron.Waiting] == 0 })
 				if n := one[int](w, `SELECT count(*)::integer FROM {runs} WHERE state IN ('missed', 'skipped') AND scheduled_for > $1`, time.Now().Add(30*time.Second)); n != 0 {
 					t.Errorf("got %d rows of ticks that were missed in the future; want none", n)
 				}
@@ -131,10 +131,10 @@ func TestNoTickRunsTwiceAfterClockWasSetBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, clock := newClockWorld(t)
 			var ran tally
-			w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: 100 * time.Millisecond},
+			w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 100 * time.Millisecond},
 				cron.Schedule{Name: "job", Expression: "* * * * * *", CatchUp: cron.CatchUpAll, Job: ran.job})
 			start := time.Now()
-			w.await("a tick", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
+			w.Await("a tick", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
 			clock.Set(t, -by)
 			status, err := w.management.Show(t.Context(), "job")
 			if err != nil {
@@ -148,7 +148,7 @@ func TestNoTickRunsTwiceAfterClockWasSetBack(t *testing.T) {
 			}
 			clock.Set(t, 0)
 			back := time.Now()
-			w.await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 2 })
+			w.Await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 2 })
 			if n := w.states("job")[cron.Missed]; n != 0 {
 				t.Errorf("%d ticks were missed; want none", n)
 			}
@@ -170,18 +170,18 @@ func TestClockSetBackAfterOutageRepeatsNoTick(t *testing.T) {
 	var ran tally
 	config := cron.Config{PollInterval: 100 * time.Millisecond, Grace: time.Second}
 	schedule := cron.Schedule{Name: "job", Expression: "* * * * * *", Job: ran.job}
-	stop := w.run(w.node("a", tenure.Config{}), config, schedule)
+	stop := w.run(w.Node("a", tenure.Config{}), config, schedule)
 	start := time.Now()
-	w.await("a tick", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
+	w.Await("a tick", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
 	stop()
 	handled := one[time.Time](w, `SELECT handled_until FROM {schedules}`)
-	w.await("that ticks are missed", func() bool { return time.Since(handled) > 4*time.Second })
-	w.run(w.node("b", tenure.Config{}), config, schedule)
+	w.Await("that ticks are missed", func() bool { return time.Since(handled) > 4*time.Second })
+	w.run(w.Node("b", tenure.Config{}), config, schedule)
 	again := time.Now()
-	w.await("ticks after the outage", func() bool { return ran.between(again, time.Now()) >= 5 })
+	w.Await("ticks after the outage", func() bool { return ran.between(again, time.Now()) >= 5 })
 
 	clock.Set(t, -4*time.Second)
-	w.await("that the schedule was turned back", func() bool {
+	w.Await("that the schedule was turned back", func() bool {
 		return one[int](w, `SELECT count(*)::integer FROM {changes} WHERE action = 'clock'`) == 1
 	})
 	status, err := w.management.Show(t.Context(), "job")
@@ -192,7 +192,7 @@ func TestClockSetBackAfterOutageRepeatsNoTick(t *testing.T) {
 	if !status.Next.After(latest) {
 		t.Errorf("the next tick is %v, which has run; want it after %v", status.Next, latest)
 	}
-	w.await("ticks that had not run", func() bool { return ran.between(latest, time.Now().Add(time.Minute)) >= 2 })
+	w.Await("ticks that had not run", func() bool { return ran.between(latest, time.Now().Add(time.Minute)) >= 2 })
 	if missed := w.states("job")[cron.Missed]; missed < 2 {
 		t.Errorf("%d ticks were missed; want those of the outage", missed)
 	}
@@ -204,7 +204,7 @@ func TestRunsStartThatWaitSinceTheClockWasAhead(t *testing.T) {
 	w, clock := newClockWorld(t)
 	var fails, blocks tally
 	held, free := make(chan struct{}, 10), make(chan struct{})
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: 100 * time.Millisecond},
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 100 * time.Millisecond},
 		cron.Schedule{Name: "fails", Expression: "0 0 1 1 *", Retries: 1, Backoff: constant(3 * time.Second), Job: func(ctx context.Context, run cron.Run) error {
 			_ = fails.job(ctx, run)
 			return cron.Retry(context.DeadlineExceeded)
@@ -214,7 +214,7 @@ func TestRunsStartThatWaitSinceTheClockWasAhead(t *testing.T) {
 			<-free
 			return blocks.job(ctx, run)
 		}})
-	w.await("the schedules", func() bool { all, err := w.management.List(t.Context()); return err == nil && len(all) == 2 })
+	w.Await("the schedules", func() bool { all, err := w.management.List(t.Context()); return err == nil && len(all) == 2 })
 	clock.Set(t, 1000*time.Hour)
 	for _, name := range []string{"blocks", "blocks", "fails"} {
 		if _, err := w.management.Trigger(t.Context(), name, "ann"); err != nil {
@@ -222,12 +222,12 @@ func TestRunsStartThatWaitSinceTheClockWasAhead(t *testing.T) {
 		}
 	}
 	<-held
-	w.await("that the failed run waits", func() bool {
+	w.Await("that the failed run waits", func() bool {
 		return one[int](w, `SELECT count(*)::integer FROM {runs} WHERE schedule = 'fails' AND retry_at IS NOT NULL`) == 1
 	})
 	clock.Set(t, 0)
 	close(free)
-	w.await("the requested run and the retry", func() bool {
+	w.Await("the requested run and the retry", func() bool {
 		return w.states("blocks")[cron.Succeeded] == 2 && w.states("fails")[cron.Failed] == 1
 	})
 }
@@ -243,15 +243,15 @@ func TestNextLeaderContinuesAfterClockWasAhead(t *testing.T) {
 	var ran tally
 	config := cron.Config{PollInterval: 100 * time.Millisecond}
 	schedule := cron.Schedule{Name: "job", Expression: "* * * * * *", CatchUp: cron.CatchUpLatest, Job: ran.job}
-	stop := w.run(w.node("a", tenure.Config{}), config, schedule)
+	stop := w.run(w.Node("a", tenure.Config{}), config, schedule)
 	start := time.Now()
-	w.await("a tick", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
+	w.Await("a tick", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
 	clock.Set(t, time.Hour)
-	w.await("a tick of the false time", func() bool { return ran.between(start.Add(30*time.Minute), time.Now().Add(time.Hour)) > 0 })
+	w.Await("a tick of the false time", func() bool { return ran.between(start.Add(30*time.Minute), time.Now().Add(time.Hour)) > 0 })
 	stop()
 	clock.Set(t, 0)
-	w.run(w.node("b", tenure.Config{}), config, schedule)
+	w.run(w.Node("b", tenure.Config{}), config, schedule)
 	back := time.Now()
-	w.await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 2 })
+	w.Await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 2 })
 	ran.wantOnce(t)
 }

@@ -13,24 +13,24 @@ import (
 func TestNoTickIsLostIfClockIsAheadTwice(t *testing.T) {
 	w, clock := newClockWorld(t)
 	var ran tally
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: 100 * time.Millisecond, Grace: 5 * time.Second}, cron.Schedule{
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 100 * time.Millisecond, Grace: 5 * time.Second}, cron.Schedule{
 		Name: "job", Expression: "* * * * * *", CatchUp: cron.CatchUpNone, Job: ran.job,
 	})
 	start := time.Now()
-	w.await("a tick of the true time", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
+	w.Await("a tick of the true time", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
 	const first, second = 40 * time.Second, 10 * time.Minute
 	clock.Set(t, first)
-	w.await("a tick of the first false time", func() bool { return ran.between(start.Add(first/2), start.Add(2*first)) > 0 })
+	w.Await("a tick of the first false time", func() bool { return ran.between(start.Add(first/2), start.Add(2*first)) > 0 })
 	clock.Set(t, 0)
 	passed := time.Now().Add(first + time.Second) // all ticks that ran are before
 	back := time.Now()
-	w.await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 3 })
+	w.Await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 3 })
 	clock.Set(t, second)
-	w.await("a tick of the second false time", func() bool { return ran.between(start.Add(second/2), start.Add(2*second)) > 0 })
+	w.Await("a tick of the second false time", func() bool { return ran.between(start.Add(second/2), start.Add(2*second)) > 0 })
 	<-time.After(time.Until(passed)) // the true time is what the test is about
 	clock.Set(t, 0)
 	back = time.Now()
-	w.await("ticks after the clock was right for good", func() bool { return ran.between(back, time.Now()) >= 3 })
+	w.Await("ticks after the clock was right for good", func() bool { return ran.between(back, time.Now()) >= 3 })
 	ran.wantOnce(t)
 	lost := one[int](w, `
 		SELECT coalesce(sum(extract(epoch FROM scheduled_for - before) - ticks), 0)::integer

@@ -17,7 +17,7 @@ func TestBackfillRunsTicksWithoutRun(t *testing.T) {
 	s, runs := reporting("daily", "@daily")
 	w.known(0, s)
 	from, to := at(t, "2026-01-01T00:00:00Z"), at(t, "2026-01-11T00:00:00Z")
-	w.exec(`
+	w.Exec(`
 		INSERT INTO {runs} (schedule, scheduled_for, state, ticks, term, ended_at)
 		VALUES
 			('daily', '2026-01-02', 'succeeded', 1, 1, clock_timestamp()),
@@ -32,7 +32,7 @@ func TestBackfillRunsTicksWithoutRun(t *testing.T) {
 			t.Fatalf("the backfill is %+v, %v; want %+v", got, err, want)
 		}
 	}
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, s)
+	w.run(w.Node("a", tenure.Config{}), cron.Config{}, s)
 	w.trigger("daily") // while the backfill waits for the end of the pause
 	if run := w.awaitRunOf(runs, "daily"); !run.Manual {
 		t.Errorf("a paused schedule ran %+v", run)
@@ -44,7 +44,7 @@ func TestBackfillRunsTicksWithoutRun(t *testing.T) {
 			t.Errorf("ran %s as %+v; want day %s", got, run, day)
 		}
 	}
-	w.await("the ends", func() bool { return w.states("daily")[cron.Succeeded] == 9 })
+	w.Await("the ends", func() bool { return w.states("daily")[cron.Succeeded] == 9 })
 	if states := w.states("daily"); states[cron.Missed] != 1 || states[cron.Failed] != 1 || states[cron.Abandoned] != 1 || states[cron.Skipped] != 0 {
 		t.Errorf("the runs are %v", states)
 	}

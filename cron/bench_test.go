@@ -48,17 +48,12 @@ func benchmarkTicks(b *testing.B, overlap cron.Overlap, schedules int) {
 			b.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(b.Context())
-	done := make(chan error, 1)
-	go func() { done <- scheduler.Run(ctx) }()
+	stop := postgrestest.Run(b, scheduler.Run)
 	<-ran // the election is over
 	b.ResetTimer()
 	for range each*schedules - 1 {
 		<-ran
 	}
-	cancel()
-	if err := <-done; err != nil { // all ends are recorded
-		b.Fatal(err)
-	}
+	stop()
 	b.ReportMetric(float64(each*schedules)/b.Elapsed().Seconds(), "ticks/s")
 }

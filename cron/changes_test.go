@@ -36,9 +36,9 @@ func TestRemoveDeletesUnusedSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.known(time.Hour, cron.Schedule{Name: "old", Expression: "@every 1s"})
-	w.exec(`INSERT INTO {runs} (schedule, scheduled_for, state) SELECT 'old', now() - n * interval '1 s', 'missed' FROM generate_series(1, 5) n`)
-	stop := w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{Name: "present", Expression: never, Job: nothing})
-	w.await("the schedule", func() bool { return one[int](w, `SELECT count(*) FROM {schedules} WHERE term > 0`) == 1 })
+	w.Exec(`INSERT INTO {runs} (schedule, scheduled_for, state) SELECT 'old', now() - n * interval '1 s', 'missed' FROM generate_series(1, 5) n`)
+	stop := w.run(w.Node("a", tenure.Config{}), cron.Config{}, cron.Schedule{Name: "present", Expression: never, Job: nothing})
+	w.Await("the schedule", func() bool { return one[int](w, `SELECT count(*) FROM {schedules} WHERE term > 0`) == 1 })
 	err := w.management.Remove(t.Context(), "present", "ann")
 	if !errors.Is(err, tenure.ErrInvalidConfig) || !strings.Contains(err.Error(), "remove it from the program first") {
 		t.Errorf("%v", err)
@@ -65,7 +65,7 @@ func TestMissedCountsAllTicksOfARow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.known(0, cron.Schedule{Name: "a", Expression: never}, cron.Schedule{Name: "b", Expression: never})
-	w.exec(`
+	w.Exec(`
 		INSERT INTO {runs} (schedule, scheduled_for, state, ticks)
 		VALUES ('a', now(), 'missed', 70), ('a', now() + interval '1 s', 'missed', 1), ('a', now() + interval '2 s', 'skipped', 1)`)
 	statuses, err := w.management.List(t.Context())
@@ -89,11 +89,11 @@ func TestErrorsWithInvalidTextAreRecorded(t *testing.T) {
 	for name, text := range texts {
 		schedules = append(schedules, cron.Schedule{Name: name, Expression: never, Job: func(context.Context, cron.Run) error { return errors.New(text) }})
 	}
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, schedules...)
-	w.await("the schedules", func() bool { return one[int](w, `SELECT count(*) FROM {schedules}`) == len(texts) })
+	w.run(w.Node("a", tenure.Config{}), cron.Config{}, schedules...)
+	w.Await("the schedules", func() bool { return one[int](w, `SELECT count(*) FROM {schedules}`) == len(texts) })
 	for name, text := range texts {
 		w.trigger(name)
-		w.await(name, func() bool { return w.states(name)[cron.Failed] == 1 })
+		w.Await(name, func() bool { return w.states(name)[cron.Failed] == 1 })
 		records, err := w.management.History(t.Context(), name, 1)
 		if err != nil {
 			t.Fatal(err)

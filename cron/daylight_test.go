@@ -15,8 +15,8 @@ import (
 // function of the same name comes first in its search path.
 func (w *world) setClock(start time.Time) (set func(time.Time)) {
 	w.Helper()
-	w.exec(`CREATE TABLE {schema}.clock AS SELECT $1::timestamptz AS shows`, start)
-	w.exec(`
+	w.Exec(`CREATE TABLE {schema}.clock AS SELECT $1::timestamptz AS shows`, start)
+	w.Exec(`
 		CREATE FUNCTION {schema}.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
 		AS 'SELECT shows FROM {schema}.clock'`)
 	config, err := pgxpool.ParseConfig(w.Server.DSN())
@@ -30,8 +30,8 @@ func (w *world) setClock(start time.Time) (set func(time.Time)) {
 	}
 	w.Cleanup(pool.Close)
 	w.pool, w.Pool = pool, pool
-	w.management = cron.NewAdmin(w.backend, pool)
-	return func(to time.Time) { w.exec(`UPDATE {schema}.clock SET shows = $1`, to) }
+	w.management = cron.NewAdmin(w.Backend, pool)
+	return func(to time.Time) { w.Exec(`UPDATE {schema}.clock SET shows = $1`, to) }
 }
 
 // On the days of 2026 on which New York changes its clocks, fixed local times
@@ -77,11 +77,11 @@ func TestScheduleRunsOnceAcrossClockChanges(t *testing.T) {
 				})
 			}
 			w.known(0, schedules...)
-			w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: 20 * time.Millisecond}, schedules...)
+			w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 20 * time.Millisecond}, schedules...)
 			for halves := range 7 {
 				set(day.from.Add(time.Duration(halves) * 30 * time.Minute))
 				for name, want := range day.half {
-					w.await(name, func() bool { return w.states(name)[cron.Succeeded] >= want[halves] })
+					w.Await(name, func() bool { return w.states(name)[cron.Succeeded] >= want[halves] })
 				}
 				for name, want := range day.half {
 					if got := w.states(name); got[cron.Succeeded] != want[halves] || len(got) > 1 {

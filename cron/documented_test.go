@@ -13,8 +13,8 @@ func TestLastHundredMissedTicksRunByDefault(t *testing.T) {
 	w := newWorld(t)
 	schedule := cron.Schedule{Name: "hourly", Expression: hourly(), CatchUp: cron.CatchUpAll, Job: nothing}
 	w.known(110*time.Hour, schedule)
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, schedule)
-	w.await("all ticks", func() bool {
+	w.run(w.Node("a", tenure.Config{}), cron.Config{}, schedule)
+	w.Await("all ticks", func() bool {
 		states := w.states("hourly")
 		return states[cron.Missed]+states[cron.Succeeded] >= 110
 	})

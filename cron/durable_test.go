@@ -9,6 +9,7 @@ import (
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
 // A job starts when its claim is durable, although the commits of the program's pool are
@@ -18,7 +19,7 @@ func TestClaimedTickRunsOnceDespiteCrash(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	i := postgrestest.On(t, server, server.Schema(t))
 	i.Migrate("schedules")
-	w := &world{i, pgtest.Pool(t, server.DSN()+"&synchronous_commit=off"), i.Backend, cron.NewAdmin(i.Backend, i.Pool)}
+	w := &world{i, pgtest.Pool(t, server.DSN()+"&synchronous_commit=off"), cron.NewAdmin(i.Backend, i.Pool)}
 
 	begun := make(chan time.Time)
 	job := func(ctx context.Context, run cron.Run) error {
@@ -29,19 +30,14 @@ func TestClaimedTickRunsOnceDespiteCrash(t *testing.T) {
 			return context.Cause(ctx)
 		}
 	}
-	w.run(w.node("a", tenure.Config{}), cron.Config{},
+	w.run(w.Node("a", tenure.Config{}), cron.Config{},
 		cron.Schedule{Name: "mail", Expression: "@every 1s", Overlap: cron.OverlapAllow, Policy: cron.AtMostOnce, Job: job})
 	runs := map[int64]int{}
 	next := func() time.Time {
 		t.Helper()
-		select {
-		case tick := <-begun:
-			runs[tick.Unix()]++
-			return tick
-		case <-time.After(patience):
-			t.Fatalf("no run began within %v", patience)
-			panic("unreachable")
-		}
+		tick := testkit.Receive(t, begun, patience, "no run began")
+		runs[tick.Unix()]++
+		return tick
 	}
 	next()
 	crash := server.HoldLog(t)

@@ -141,12 +141,12 @@ func TestTicksAreClaimedOnceUnderFaults(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
 	w := newWorld(t)
-	w.exec(`CREATE TABLE {schema}.began (run bigint, attempt integer, term bigint)`)
-	w.exec(`CREATE TABLE {schema}.landed (run bigint, attempt integer, term bigint, PRIMARY KEY (run, attempt))`)
+	w.Exec(`CREATE TABLE {schema}.began (run bigint, attempt integer, term bigint)`)
+	w.Exec(`CREATE TABLE {schema}.landed (run bigint, attempt integer, term bigint, PRIMARY KEY (run, attempt))`)
 	schedules := faultySchedules(nil)
 	w.known(backlog, schedules[liveSchedules:]...)
 	w.known(0, schedules[:liveSchedules]...)
-	w.exec(`CREATE TABLE {schema}.known AS SELECT name, handled_until FROM {schedules}`)
+	w.Exec(`CREATE TABLE {schema}.known AS SELECT name, handled_until FROM {schedules}`)
 
 	nodes := map[string]*exec.Cmd{}
 	defer func() {
@@ -160,7 +160,7 @@ func TestTicksAreClaimedOnceUnderFaults(t *testing.T) {
 	}
 	leader := func() string {
 		var name string
-		w.await("a leader", func() bool {
+		w.Await("a leader", func() bool {
 			name = one[string](w, `
 				SELECT coalesce(max(n.name), '')
 				FROM {leaders} l JOIN {nodes} n ON n.id = l.node_id
@@ -175,7 +175,7 @@ func TestTicksAreClaimedOnceUnderFaults(t *testing.T) {
 	var killed, stopped int
 	for done := 0; done < enough || killed < 5 || stopped < 3; done = finished() {
 		next := done + 500
-		w.await("progress", func() bool { return finished() >= next })
+		w.Await("progress", func() bool { return finished() >= next })
 		name := leader()
 		victim := nodes[name]
 		if rand.IntN(3) > 0 {
@@ -187,7 +187,7 @@ func TestTicksAreClaimedOnceUnderFaults(t *testing.T) {
 		if err := victim.Process.Signal(sandbox.PauseSignal); err != nil {
 			t.Fatal(err)
 		}
-		w.await("another leader", func() bool { return leader() != name })
+		w.Await("another leader", func() bool { return leader() != name })
 		if err := victim.Process.Signal(sandbox.ResumeSignal); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestTicksAreClaimedOnceUnderFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.await("the end of all that runs", func() bool {
+	w.Await("the end of all that runs", func() bool {
 		return one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'running'`) == 0
 	})
 	t.Logf("killed %d leaders, stopped %d; %s", killed, stopped, one[string](w, `

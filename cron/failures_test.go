@@ -23,15 +23,15 @@ func TestLeaderThatCannotWorkIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond}, cron.Schedule{Name: "job", Expression: never, Job: nothing})
+			w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond}, cron.Schedule{Name: "job", Expression: never, Job: nothing})
 			w.trigger("job")
-			w.exec(fault.breaks)
+			w.Exec(fault.breaks)
 			failing := func() (n int) {
 				return one[int](w, `SELECT count(*)::integer FROM {schedules} WHERE errors > 0 AND failing_since IS NOT NULL AND last_error LIKE '%' || $1 || '%'`, fault.says)
 			}
-			w.await("that the failure is recorded", func() bool { return failing() == 1 })
-			w.exec(fault.mends)
-			w.await("that it is over", func() bool {
+			w.Await("that the failure is recorded", func() bool { return failing() == 1 })
+			w.Exec(fault.mends)
+			w.Await("that it is over", func() bool {
 				s, err := w.management.Show(t.Context(), "job")
 				return err == nil && s.Errors == 0 && s.LastError == "" && s.FailingSince.IsZero()
 			})
@@ -45,15 +45,15 @@ func TestRevokedPrivilegeIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	user := w.worker()
 	w.pool = pgtest.Pool(t, w.Server.DSNFor(user, "postgres")) // the scheduler's; the reader's is the owner's
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond}, cron.Schedule{Name: "job", Expression: never, Job: nothing})
-	w.await("the schedule", func() bool { s, err := w.management.List(t.Context()); return err == nil && len(s) == 1 && s[0].Loaded })
-	w.exec("REVOKE SELECT ON {runs} FROM " + pgx.Identifier{user}.Sanitize())
-	w.await("that the failure is recorded", func() bool {
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond}, cron.Schedule{Name: "job", Expression: never, Job: nothing})
+	w.Await("the schedule", func() bool { s, err := w.management.List(t.Context()); return err == nil && len(s) == 1 && s[0].Loaded })
+	w.Exec("REVOKE SELECT ON {runs} FROM " + pgx.Identifier{user}.Sanitize())
+	w.Await("that the failure is recorded", func() bool {
 		s, err := w.management.Show(t.Context(), "job")
 		return err == nil && s.Errors > 0 && !s.FailingSince.IsZero() && s.LastError != ""
 	})
-	w.exec("GRANT SELECT ON {runs} TO " + pgx.Identifier{user}.Sanitize())
-	w.await("that it is over", func() bool {
+	w.Exec("GRANT SELECT ON {runs} TO " + pgx.Identifier{user}.Sanitize())
+	w.Await("that it is over", func() bool {
 		s, err := w.management.Show(t.Context(), "job")
 		return err == nil && s.Errors == 0
 	})
@@ -63,12 +63,12 @@ func TestRevokedPrivilegeIsRecorded(t *testing.T) {
 func TestInvalidOverrideIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond},
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond},
 		cron.Schedule{Name: "job", Expression: never, Job: nothing}, cron.Schedule{Name: "other", Expression: never, Job: nothing})
 	w.trigger("job")
 	// Set by hand: an operator's machine knows a zone that this one does not.
-	w.exec(`UPDATE {schedules} SET override = '{"timezone": "Mars/Olympus"}' WHERE name = 'job'`)
-	w.await("that the failure is recorded", func() bool {
+	w.Exec(`UPDATE {schedules} SET override = '{"timezone": "Mars/Olympus"}' WHERE name = 'job'`)
+	w.Await("that the failure is recorded", func() bool {
 		return one[int](w, `SELECT count(*)::integer FROM {schedules} WHERE name = 'job' AND last_error LIKE '%Mars/Olympus%'`) == 1
 	})
 	if n := one[int](w, `SELECT count(*)::integer FROM {schedules} WHERE name = 'other' AND failing_since IS NOT NULL`); n != 0 {
@@ -77,7 +77,7 @@ func TestInvalidOverrideIsRecorded(t *testing.T) {
 	if err := w.management.Reset(t.Context(), "job", "ann"); err != nil {
 		t.Fatal(err)
 	}
-	w.await("that it is over", func() bool {
+	w.Await("that it is over", func() bool {
 		s, err := w.management.Show(t.Context(), "job")
 		return err == nil && s.Errors == 0 && s.Loaded
 	})

@@ -38,12 +38,12 @@ func TestStartInFlightBlocksLaterTicks(t *testing.T) {
 	admin := w.Server.Conn(t)
 	key := int32(admin.PgConn().PID())
 	linger := pgx.Identifier{w.Schema, "linger"}.Sanitize() + "()"
-	w.exec("CREATE FUNCTION " + linger + ` RETURNS trigger LANGUAGE plpgsql AS $$
+	w.Exec("CREATE FUNCTION " + linger + ` RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(4712, ` + fmt.Sprint(key) + `);
     RETURN NULL;
 END $$`)
-	w.exec("CREATE CONSTRAINT TRIGGER linger AFTER UPDATE ON {runs} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW " +
+	w.Exec("CREATE CONSTRAINT TRIGGER linger AFTER UPDATE ON {runs} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW " +
 		"WHEN (NEW.manual AND NEW.state = 'running') EXECUTE FUNCTION " + linger)
 	ask := func(sql string, args ...any) (answer int) {
 		t.Helper()
@@ -57,7 +57,7 @@ END $$`)
 	running, most, manual, ticks := 0, 0, 0, 0
 	end := make(chan struct{})
 	stopped := sync.OnceFunc(func() { close(end) })
-	scheduler, err := cron.New(w.node("a", tenure.Config{}), pgtest.Pool(t, dsn), cron.Config{Role: tenure.NamedRole("scheduler")})
+	scheduler, err := cron.New(w.Node("a", tenure.Config{}), pgtest.Pool(t, dsn), cron.Config{Role: tenure.NamedRole("scheduler")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ END $$`)
 		t.Fatal(err)
 	}
 	var held int
-	w.await("the start in flight", func() bool {
+	w.Await("the start in flight", func() bool {
 		held = ask("SELECT coalesce(max(pid), 0) FROM pg_locks WHERE locktype = 'advisory' AND classid = 4712 AND objid = $1 AND NOT granted", key)
 		for _, conn := range proxy.Connections() {
 			if held > 0 && int(conn.PID()) == held {
@@ -113,7 +113,7 @@ END $$`)
 	})
 	resumed := make(chan error, 1)
 	go func() { resumed <- w.management.Resume(t.Context(), "reports", "test") }()
-	w.await("a tick, or that the scheduler also waits for the outcome", func() bool {
+	w.Await("a tick, or that the scheduler also waits for the outcome", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return ticks > 0 || ask(`
@@ -128,13 +128,13 @@ END $$`)
 	if err := <-resumed; err != nil {
 		t.Fatal(err)
 	}
-	w.await("the run that was in flight", func() bool {
+	w.Await("the run that was in flight", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return manual > 0
 	})
 	stopped()
-	w.await("a tick", func() bool {
+	w.Await("a tick", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return ticks > 0

@@ -20,7 +20,7 @@ func TestRunOfScheduleThatNextLeaderLacksEnds(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			began, free := make(chan struct{}), make(chan struct{})
-			w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
+			w.run(w.Node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
 				Name: "job", Expression: never, Policy: policy, Job: func(context.Context, cron.Run) error {
 					close(began)
 					<-free // a stopped process receives no cancellation, and does not lead again
@@ -30,9 +30,9 @@ func TestRunOfScheduleThatNextLeaderLacksEnds(t *testing.T) {
 			t.Cleanup(func() { close(free) })
 			run := w.trigger("job")
 			<-began
-			w.run(w.node("b", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond}, cron.Schedule{Name: "another", Expression: never, Job: nothing})
-			w.exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE name = 'a'`)
-			w.await("the end of the run", func() bool { return w.state(run) == want })
+			w.run(w.Node("b", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond}, cron.Schedule{Name: "another", Expression: never, Job: nothing})
+			w.Exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE name = 'a'`)
+			w.Await("the end of the run", func() bool { return w.state(run) == want })
 		})
 	}
 }
@@ -41,16 +41,16 @@ func TestRunOfScheduleThatNextLeaderLacksEnds(t *testing.T) {
 func TestTriggerOfScheduleThatLeaderLacksIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	stop := w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{Name: "job", Expression: never, Job: nothing})
+	stop := w.run(w.Node("a", tenure.Config{}), cron.Config{}, cron.Schedule{Name: "job", Expression: never, Job: nothing})
 	w.trigger("job")
 	stop()
-	w.run(w.node("b", tenure.Config{}), cron.Config{}, cron.Schedule{Name: "another", Expression: never, Job: nothing})
+	w.run(w.Node("b", tenure.Config{}), cron.Config{}, cron.Schedule{Name: "another", Expression: never, Job: nothing})
 	w.trigger("another")
 	if _, err := w.management.Trigger(t.Context(), "job", "ann"); err != nil {
 		t.Errorf("a leader of less than 30s may not have loaded it yet: %v", err)
 	}
 	// Set by hand: the leader has led for a minute.
-	w.exec(`UPDATE {terms} SET acquired_at = acquired_at - interval '1 minute' WHERE ended_at IS NULL`)
+	w.Exec(`UPDATE {terms} SET acquired_at = acquired_at - interval '1 minute' WHERE ended_at IS NULL`)
 	var conflict *cron.ConflictError
 	if _, err := w.management.Trigger(t.Context(), "job", "ann"); !errors.As(err, &conflict) {
 		t.Errorf("triggering a schedule that the leader lacks: got %v; want a ConflictError", err)
@@ -64,15 +64,15 @@ func TestTriggerOfScheduleThatLeaderLacksIsRefused(t *testing.T) {
 func TestRequestedRunOfScheduleThatLeaderLacksEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	stop := w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{Name: "job", Expression: never, Job: nothing})
+	stop := w.run(w.Node("a", tenure.Config{}), cron.Config{}, cron.Schedule{Name: "job", Expression: never, Job: nothing})
 	w.trigger("job")
 	stop()
 	run := w.trigger("job")
-	scheduler, err := cron.New(w.node("b", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler"), PollInterval: 10 * time.Millisecond})
+	scheduler, err := cron.New(w.Node("b", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler"), PollInterval: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	scheduler.SetOrphanWait(100 * time.Millisecond)
 	postgrestest.Run(t, scheduler.Run)
-	w.await("the end of the run", func() bool { return w.state(run) == cron.Abandoned })
+	w.Await("the end of the run", func() bool { return w.state(run) == cron.Abandoned })
 }

@@ -25,7 +25,7 @@ func TestOutputIsStoredWithRun(t *testing.T) {
 		return nil
 	}}
 	silent := cron.Schedule{Name: "silent", Expression: never, Job: nothing}
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, s, silent)
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, s, silent)
 	listed := w.awaitEnd(w.trigger("pay"))
 	if listed.OutputBytes < 65_000 || listed.OutputBytes > 65_536 || listed.Output != "" {
 		t.Errorf("in the list, the output has %d bytes, and %d are read", listed.OutputBytes, len(listed.Output))
@@ -39,7 +39,7 @@ func TestOutputIsStoredWithRun(t *testing.T) {
 	}
 
 	id := w.trigger("silent")
-	w.await("the run without output", func() bool { return w.states("silent")[cron.Succeeded] == 1 })
+	w.Await("the run without output", func() bool { return w.states("silent")[cron.Succeeded] == 1 })
 	if r, err := w.management.Run(t.Context(), id); err != nil || r.Output != "" || r.OutputBytes != 0 {
 		t.Errorf("the run without output is %+v, %v", r, err)
 	}
@@ -53,14 +53,14 @@ func TestOutputIsStoredWithRun(t *testing.T) {
 func TestOutputOfFailedAttemptIsStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, cron.Schedule{
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, cron.Schedule{
 		Name: "pay", Expression: never, Retries: 1, Backoff: after(time.Hour), Job: func(_ context.Context, run cron.Run) error {
 			fmt.Fprint(run.Output(), "oh\xff\x00no")
 			return cron.Retry(errBusy)
 		},
 	})
 	id := w.trigger("pay")
-	w.await("the output", func() bool {
+	w.Await("the output", func() bool {
 		r, err := w.management.Run(t.Context(), id)
 		w.ok(err)
 		return r.State == cron.Waiting && r.Attempt == 2 && r.Output == "oh\uFFFD\uFFFDno"
@@ -73,7 +73,7 @@ func TestManyEndsAreRecorded(t *testing.T) {
 	const many = 250
 	w := newWorld(t)
 	release, begun := make(chan struct{}), make(chan struct{}, many)
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, cron.Schedule{
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, cron.Schedule{
 		Name: "pay", Expression: never, Overlap: cron.OverlapAllow, Job: func(_ context.Context, run cron.Run) error {
 			begun <- struct{}{}
 			<-release
@@ -83,7 +83,7 @@ func TestManyEndsAreRecorded(t *testing.T) {
 	})
 	w.trigger("pay")
 	<-begun
-	w.exec(`
+	w.Exec(`
 		INSERT INTO {runs} (schedule, scheduled_for, state, manual, requested_by)
 		SELECT 'pay', clock_timestamp() - n * interval '1 second', 'waiting', true, 'test'
 		FROM generate_series(1, $1) AS n`, many-2)
@@ -92,7 +92,7 @@ func TestManyEndsAreRecorded(t *testing.T) {
 		<-begun
 	}
 	close(release)
-	w.await("all ends", func() bool {
+	w.Await("all ends", func() bool {
 		return one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'succeeded' AND output = 'done'`) == many
 	})
 }

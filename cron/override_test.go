@@ -65,7 +65,7 @@ func TestOverrideLastsAcrossTerms(t *testing.T) {
 	w := newWorld(t)
 	rare, runs := reporting("rare", never)
 	config := cron.Config{PollInterval: time.Hour}
-	stop := w.run(w.node("a", tenure.Config{}), config, rare)
+	stop := w.run(w.Node("a", tenure.Config{}), config, rare)
 	w.trigger("rare")
 	w.awaitRunOf(runs, "rare")
 
@@ -81,11 +81,11 @@ func TestOverrideLastsAcrossTerms(t *testing.T) {
 
 	stop()
 	until := w.show("rare").HandledUntil
-	w.await("two ticks without a leader", func() bool {
+	w.Await("two ticks without a leader", func() bool {
 		return one[bool](w, `SELECT clock_timestamp() > $1::timestamptz + interval '2500 milliseconds'`, until)
 	})
-	w.run(w.node("b", tenure.Config{}), config, rare)
-	w.await("later ticks", func() bool { return w.show("rare").HandledUntil.Sub(until) >= 4*time.Second })
+	w.run(w.Node("b", tenure.Config{}), config, rare)
+	w.Await("later ticks", func() bool { return w.show("rare").HandledUntil.Sub(until) >= 4*time.Second })
 	if gap := one[float64](w, `
 		SELECT max(extract(epoch FROM gap))::double precision
 		FROM (SELECT scheduled_for - lag(scheduled_for) OVER (ORDER BY scheduled_for) AS gap FROM {runs} WHERE NOT manual) g`); gap != 1 {
@@ -94,7 +94,7 @@ func TestOverrideLastsAcrossTerms(t *testing.T) {
 
 	w.ok(w.management.Reset(t.Context(), "rare", "cid"))
 	w.ok(w.management.Reset(t.Context(), "rare", "cid")) // changes nothing
-	w.await("the program's settings", func() bool {
+	w.Await("the program's settings", func() bool {
 		s := w.show("rare")
 		return s.Expression == never && s.Zone == "UTC" && s.Timeout == 0 && s.Override == nil && s.Loaded
 	})
@@ -117,7 +117,7 @@ func TestAddedScheduleRunsJobOfAnother(t *testing.T) {
 	w := newWorld(t)
 	rare, runs := reporting("rare", never)
 	rare.Timeout = time.Hour
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, rare)
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, rare)
 	w.trigger("rare")
 	w.awaitRunOf(runs, "rare")
 
@@ -152,7 +152,7 @@ func TestAdminRejectsInvalidOverrides(t *testing.T) {
 	w := newWorld(t)
 	m, ctx := w.management, t.Context()
 	rare, _ := reporting("rare", never)
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, rare)
+	w.run(w.Node("a", tenure.Config{}), cron.Config{}, rare)
 	w.trigger("rare")
 	w.ok(m.Add(ctx, "extra", cron.Override{Job: "rare", Expression: "@daily"}, "ann"))
 	every := cron.Override{Job: "rare", Expression: "@hourly"}

@@ -14,7 +14,7 @@ import (
 func TestSecondRunDoesNotEndTheFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	scheduler, err := cron.New(w.node("a", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler")})
+	scheduler, err := cron.New(w.Node("a", tenure.Config{}), w.pool, cron.Config{Role: tenure.NamedRole("scheduler")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestSecondRunDoesNotEndTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	postgrestest.Run(t, scheduler.Run)
-	w.await("the schedule", func() bool { return one[int](w, `SELECT count(*) FROM {schedules}`) == 1 })
+	w.Await("the schedule", func() bool { return one[int](w, `SELECT count(*) FROM {schedules}`) == 1 })
 
 	if err := scheduler.Run(t.Context()); err == nil {
 		t.Error("a second Run returned no error")

@@ -39,7 +39,7 @@ func failing(until int, err error) (cron.Schedule, <-chan cron.Run) {
 // awaitEnd waits for the end of a run.
 func (w *world) awaitEnd(id int64) (r cron.Record) {
 	w.Helper()
-	w.await(fmt.Sprintf("the end of run %d", id), func() bool {
+	w.Await(fmt.Sprintf("the end of run %d", id), func() bool {
 		for _, one := range w.history("pay") {
 			if one.ID == id {
 				r = one
@@ -68,7 +68,7 @@ func TestRetryRunsAgain(t *testing.T) {
 		failures = append(failures, f)
 		return time.Millisecond, true
 	})
-	stop := w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, s)
+	stop := w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, s)
 	id := w.trigger("pay")
 	for attempt := 1; attempt <= 4; attempt++ {
 		if run := w.awaitRunOf(runs, "pay"); run.ID != id || run.Attempt != attempt || !run.Manual {
@@ -113,7 +113,7 @@ func TestRetryEndsWithFailure(t *testing.T) {
 			w := newWorld(t)
 			s, _ := failing(10, test.err)
 			s.Retries, s.Backoff = test.retries, test.backoff
-			w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, s)
+			w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, s)
 			r := w.awaitEnd(w.trigger("pay"))
 			if r.State != cron.Failed || r.Attempt != test.attempt || r.Error != errBusy.Error() {
 				t.Errorf("the run is %+v; want %d attempts", r, test.attempt)
@@ -132,18 +132,18 @@ func TestRetryOutlivesTerm(t *testing.T) {
 	w := newWorld(t)
 	s, runs := failing(2, cron.Retry(errBusy))
 	s.Retries, s.Backoff = 1, after(time.Hour)
-	stop := w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, s)
+	stop := w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, s)
 	id := w.trigger("pay")
 	first := w.awaitRunOf(runs, "pay")
 	var r cron.Record
-	w.await("the record of the first attempt", func() bool { r = w.history("pay")[0]; return r.State == cron.Waiting && r.Attempt == 2 })
+	w.Await("the record of the first attempt", func() bool { r = w.history("pay")[0]; return r.State == cron.Waiting && r.Attempt == 2 })
 	if left := time.Until(r.RetryAt); r.Error != errBusy.Error() || left < 50*time.Minute || left > time.Hour || !r.EndedAt.IsZero() {
 		t.Errorf("the run that waits is %+v", r)
 	}
 	stop() // which fails the test if it takes long
 
-	w.exec(`UPDATE {runs} SET retry_at = clock_timestamp() + interval '1 second' WHERE id = $1`, id)
-	w.run(w.node("b", tenure.Config{}), cron.Config{PollInterval: time.Hour}, s)
+	w.Exec(`UPDATE {runs} SET retry_at = clock_timestamp() + interval '1 second' WHERE id = $1`, id)
+	w.run(w.Node("b", tenure.Config{}), cron.Config{PollInterval: time.Hour}, s)
 	second := w.awaitRunOf(runs, "pay")
 	if second.ID != id || second.Attempt != 2 || second.Term.Number() <= first.Term.Number() {
 		t.Errorf("the retry is %+v after %+v", second, first)
@@ -175,12 +175,12 @@ func TestRetryDelaysLaterRuns(t *testing.T) {
 				}
 				return nil
 			}
-			w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond}, s)
+			w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond}, s)
 			w.trigger("pay")
 			w.awaitRunOf(runs, "pay")
-			w.await("the retry", func() bool { return w.states("pay")[cron.Waiting] == 1 })
+			w.Await("the retry", func() bool { return w.states("pay")[cron.Waiting] == 1 })
 			w.trigger("pay")
-			w.await("the second run", func() bool {
+			w.Await("the second run", func() bool {
 				states := w.states("pay")
 				for state, n := range want {
 					if states[state] != n {
@@ -193,7 +193,7 @@ func TestRetryDelaysLaterRuns(t *testing.T) {
 				return
 			}
 			// Set by hand: the pause is an hour, so that nothing runs before.
-			w.exec(`UPDATE {runs} SET retry_at = clock_timestamp() WHERE retry_at IS NOT NULL`)
+			w.Exec(`UPDATE {runs} SET retry_at = clock_timestamp() WHERE retry_at IS NOT NULL`)
 			first, second := w.awaitRunOf(runs, "pay"), w.awaitRunOf(runs, "pay")
 			if first.Attempt != 2 || second.Attempt != 1 {
 				t.Errorf("ran attempt %d, then attempt %d", first.Attempt, second.Attempt)
@@ -209,9 +209,9 @@ func TestTicksDuringRetryAreSkipped(t *testing.T) {
 	w := newWorld(t)
 	s, runs := failing(2, cron.Retry(errBusy))
 	s.Expression, s.Retries, s.Backoff = "* * * * * *", 1, after(time.Hour)
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, s)
+	w.run(w.Node("a", tenure.Config{}), cron.Config{}, s)
 	w.awaitRunOf(runs, "pay")
-	w.await("skipped ticks", func() bool { return w.states("pay")[cron.Skipped] >= 2 })
+	w.Await("skipped ticks", func() bool { return w.states("pay")[cron.Skipped] >= 2 })
 	if states := w.states("pay"); states[cron.Waiting] != 1 || states[cron.Running]+states[cron.Succeeded] > 0 {
 		t.Errorf("the runs are %v", states)
 	}

@@ -24,16 +24,14 @@ func TestConcurrentTakeoverSeesTermOfOtherRole(t *testing.T) {
 	}
 	update := func(term int64) {
 		t.Helper()
-		if _, err := tx.Exec(t.Context(), pgtest.SQL(w.backend, "UPDATE {schedules} SET role = 'other', term = $1 WHERE name = 'shared'"), term); err != nil {
-			t.Fatal(err)
-		}
+		pgtest.Exec(t, tx, pgtest.SQL(w.Backend, "UPDATE {schedules} SET role = 'other', term = $1 WHERE name = 'shared'"), term)
 	}
 	update(0)
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond}, shared, mine)
-	w.await("the first scheduler to wait for the row", func() bool {
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 50 * time.Millisecond}, shared, mine)
+	w.Await("the first scheduler to wait for the row", func() bool {
 		return one[bool](w, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))", int32(admin.PgConn().PID()))
 	})
-	election, err := w.node("b", tenure.Config{}).Election(tenure.NamedRole("other"))
+	election, err := w.Node("b", tenure.Config{}).Election(tenure.NamedRole("other"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +48,7 @@ func TestConcurrentTakeoverSeesTermOfOtherRole(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.await("the first scheduler", func() bool {
+	w.Await("the first scheduler", func() bool {
 		return one[bool](w, "SELECT EXISTS (SELECT FROM {schedules} WHERE name = 'mine' AND term > 0)")
 	})
 	if role := one[string](w, "SELECT role FROM {schedules} WHERE name = 'shared'"); role != "other" {

@@ -18,7 +18,7 @@ func TestTicksRunWhenDue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	runs := make(chan cron.Run, 100)
-	w.run(w.node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, cron.Schedule{
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: time.Hour}, cron.Schedule{
 		Name: "each second", Expression: "* * * * * *", Zone: "America/New_York", Overlap: cron.OverlapQueue,
 		Job: func(_ context.Context, run cron.Run) error {
 			runs <- run
@@ -32,7 +32,7 @@ func TestTicksRunWhenDue(t *testing.T) {
 	if zone := first.ScheduledFor.Location().String(); zone != "America/New_York" {
 		t.Errorf("the tick is in the zone %s", zone)
 	}
-	w.await("the record of the second", func() bool {
+	w.Await("the record of the second", func() bool {
 		return one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'succeeded' AND id = $1`, second.ID) == 1
 	})
 	if early := one[int](w, `SELECT count(*) FROM {runs} WHERE started_at < scheduled_for`); early != 0 {
@@ -63,8 +63,8 @@ func TestCatchUpDecidesAboutMissedTicks(t *testing.T) {
 				},
 			}
 			w.known(missed*time.Hour, schedule)
-			stop := w.run(w.node("a", tenure.Config{}), cron.Config{Grace: time.Nanosecond}, schedule)
-			w.await("all ticks", func() bool {
+			stop := w.run(w.Node("a", tenure.Config{}), cron.Config{Grace: time.Nanosecond}, schedule)
+			w.Await("all ticks", func() bool {
 				states := w.states("hourly")
 				return states[cron.Missed]+states[cron.Succeeded] >= missed
 			})
@@ -89,8 +89,8 @@ func TestManyMissedTicksShareARow(t *testing.T) {
 	w := newWorld(t)
 	schedule := cron.Schedule{Name: "often", Expression: "@every 1s", Job: nothing}
 	w.known(24*time.Hour, schedule)
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, schedule)
-	w.await("a record", func() bool { return w.states("often")[cron.Missed] > 0 })
+	w.run(w.Node("a", tenure.Config{}), cron.Config{}, schedule)
+	w.Await("a record", func() bool { return w.states("often")[cron.Missed] > 0 })
 	ticks := one[int](w, `SELECT sum(ticks)::integer FROM {runs} WHERE state = 'missed'`)
 	rows := one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'missed'`)
 	if least := 24*60*60 - 62; ticks < least || rows != 101 {
@@ -114,8 +114,8 @@ func TestOverlapDecidesAboutLaterTicks(t *testing.T) {
 				Job: func(context.Context, cron.Run) error { <-ends; return nil },
 			}
 			w.known(3*time.Second, schedule)
-			stop := w.run(w.node("a", tenure.Config{}), cron.Config{}, schedule)
-			w.await("three ticks", func() bool {
+			stop := w.run(w.Node("a", tenure.Config{}), cron.Config{}, schedule)
+			w.Await("three ticks", func() bool {
 				return one[int](w, `SELECT count(*) FROM {runs}`) >= 3
 			})
 			if err := w.management.Pause(t.Context(), "long", "test"); err != nil {
@@ -131,7 +131,7 @@ func TestOverlapDecidesAboutLaterTicks(t *testing.T) {
 			if err := w.management.Resume(t.Context(), "long", "test"); err != nil {
 				t.Fatal(err)
 			}
-			w.await("the end of all", func() bool {
+			w.Await("the end of all", func() bool {
 				states := w.states("long")
 				return states[cron.Waiting] == 0 && states[cron.Succeeded] >= want[cron.Running]+want[cron.Waiting]
 			})
@@ -144,7 +144,7 @@ func TestEndsOfRunsAreRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const never = "0 0 29 2 *"
-	w.run(w.node("a", tenure.Config{}), cron.Config{},
+	w.run(w.Node("a", tenure.Config{}), cron.Config{},
 		cron.Schedule{Name: "succeeds", Expression: never, Job: nothing},
 		cron.Schedule{Name: "fails", Expression: never, Job: func(context.Context, cron.Run) error { return errors.New("no paper") }},
 		cron.Schedule{Name: "panics", Expression: never, Job: func(context.Context, cron.Run) error { panic("no ink") }},
@@ -156,7 +156,7 @@ func TestEndsOfRunsAreRecorded(t *testing.T) {
 			return context.Cause(ctx)
 		}},
 	)
-	w.await("the schedules", func() bool { return one[int](w, `SELECT count(*) FROM {schedules}`) == 4 })
+	w.Await("the schedules", func() bool { return one[int](w, `SELECT count(*) FROM {schedules}`) == 4 })
 	for name, want := range map[string]struct {
 		state cron.State
 		text  string
@@ -171,7 +171,7 @@ func TestEndsOfRunsAreRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		var records []cron.Record
-		w.await(name, func() bool {
+		w.Await(name, func() bool {
 			if records, err = w.management.History(t.Context(), name, 10); err != nil {
 				t.Fatal(err)
 			}

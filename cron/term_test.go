@@ -17,6 +17,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/internal/pgtest"
+	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/postgres"
 )
 
@@ -26,7 +27,7 @@ const never = "0 0 29 2 *" // but for a test on such a day
 func (w *world) trigger(name string) int64 {
 	w.Helper()
 	var id int64
-	w.await("the schedule "+name, func() bool {
+	w.Await("the schedule "+name, func() bool {
 		var err error
 		id, err = w.management.Trigger(w.Context(), name, "test")
 		var unknown *cron.UnknownError
@@ -88,14 +89,14 @@ func inSQLTx(t *testing.T, w *world) inTx {
 func testStaleLeader(t *testing.T, policy cron.Policy, want cron.State, begin func(*testing.T, *world) inTx) {
 	w := newWorld(t)
 	tx := begin(t, w)
-	w.exec(`CREATE TABLE {schema}.landed (run bigint PRIMARY KEY, attempt integer)`)
-	insert := pgtest.SQL(w.backend, `INSERT INTO {schema}.landed VALUES ($1, $2)`)
+	w.Exec(`CREATE TABLE {schema}.landed (run bigint PRIMARY KEY, attempt integer)`)
+	insert := pgtest.SQL(w.Backend, `INSERT INTO {schema}.landed VALUES ($1, $2)`)
 	inside, resume := make(chan struct{}), make(chan struct{})
 	stale := make(chan error, 1)
 	schedule := func(job cron.Job) cron.Schedule {
 		return cron.Schedule{Name: "invoices", Expression: never, Policy: policy, Job: job}
 	}
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
+	w.run(w.Node("a", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
 		ctx = context.WithoutCancel(ctx) // a stopped process receives no cancellation
 		err := tx(ctx, run, insert, func() {
 			close(inside)
@@ -108,11 +109,11 @@ func testStaleLeader(t *testing.T, policy cron.Policy, want cron.State, begin fu
 	t.Cleanup(release) // before the scheduler's, which waits for the job
 	run := w.trigger("invoices")
 	<-inside
-	w.run(w.node("b", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
+	w.run(w.Node("b", tenure.Config{}), cron.Config{}, schedule(func(ctx context.Context, run cron.Run) error {
 		return tx(ctx, run, insert, func() {}, run.ID, run.Attempt)
 	}))
-	w.exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE name = 'a'`)
-	w.await("the next leader's word", func() bool { return w.state(run) == want })
+	w.Exec(`SELECT pg_terminate_backend(pid) FROM {nodes} WHERE name = 'a'`)
+	w.Await("the next leader's word", func() bool { return w.state(run) == want })
 	release()
 	if err := <-stale; err == nil {
 		t.Error("the transaction of the earlier term was committed")
@@ -131,7 +132,7 @@ func TestStoppingTermLetsJobsFinish(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}, 1), make(chan struct{})
-	node := w.node("a", tenure.Config{StopTimeout: 2 * patience})
+	node := w.Node("a", tenure.Config{StopTimeout: 2 * patience})
 	stop := w.run(node, cron.Config{}, cron.Schedule{
 		Name: "invoices", Expression: never, Overlap: cron.OverlapQueue, Job: func(ctx context.Context, _ cron.Run) error {
 			begun <- struct{}{}
@@ -144,7 +145,7 @@ func TestStoppingTermLetsJobsFinish(t *testing.T) {
 	second := w.trigger("invoices")
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); stop() }()
-	w.await("the resignation", func() bool { return node.Elections()[0].State() == tenure.Releasing })
+	w.Await("the resignation", func() bool { return node.Elections()[0].State() == tenure.Releasing })
 	close(end)
 	select {
 	case <-stopped:
@@ -182,7 +183,7 @@ func TestStoppingTermStartsNoJobAfterReading(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	database := &gated{Database: w.pool, waiting: make(chan struct{}), gate: make(chan struct{})}
-	node := w.node("a", tenure.Config{StopTimeout: 2 * patience})
+	node := w.Node("a", tenure.Config{StopTimeout: 2 * patience})
 	scheduler, err := cron.New(node, database, cron.Config{Role: tenure.NamedRole("scheduler")})
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +207,7 @@ func TestStoppingTermStartsNoJobAfterReading(t *testing.T) {
 	second := w.trigger("invoices")
 	<-database.waiting
 	cancel()
-	w.await("the resignation", func() bool { return node.Elections()[0].State() == tenure.Releasing })
+	w.Await("the resignation", func() bool { return node.Elections()[0].State() == tenure.Releasing })
 	close(end)
 	<-time.After(100 * time.Millisecond) // in which the outcome of the job is reported
 	close(database.gate)
@@ -226,8 +227,8 @@ func TestChangedExpressionTicksFromNow(t *testing.T) {
 	w.known(10*time.Hour, old, same)
 	changed := old
 	changed.Zone = "Asia/Kathmandu"
-	w.run(w.node("a", tenure.Config{}), cron.Config{Grace: time.Nanosecond}, changed, same)
-	w.await("the ticks of the other", func() bool { return w.states("same")[cron.Succeeded] == 10 })
+	w.run(w.Node("a", tenure.Config{}), cron.Config{Grace: time.Nanosecond}, changed, same)
+	w.Await("the ticks of the other", func() bool { return w.states("same")[cron.Succeeded] == 10 })
 	if states := w.states("changed"); len(states) != 0 {
 		t.Errorf("the schedule that was changed has runs %v", states)
 	}
@@ -241,13 +242,13 @@ func TestScheduleMovesToRoleWhenVacant(t *testing.T) {
 		return cron.Schedule{Name: "moved", Expression: never, Job: func(context.Context, cron.Run) error { ran <- by; return nil }}
 	}
 	ran := make(chan string, 10)
-	stop := w.run(w.node("a", tenure.Config{}), cron.Config{Role: tenure.NamedRole("one")}, schedule(ran, "one"))
+	stop := w.run(w.Node("a", tenure.Config{}), cron.Config{Role: tenure.NamedRole("one")}, schedule(ran, "one"))
 	w.trigger("moved")
 	if by := <-ran; by != "one" {
 		t.Fatalf("%s ran it", by)
 	}
-	w.run(w.node("b", tenure.Config{}), cron.Config{Role: tenure.NamedRole("two"), PollInterval: 20 * time.Millisecond}, schedule(ran, "two"))
-	w.await("the second leader", func() bool {
+	w.run(w.Node("b", tenure.Config{}), cron.Config{Role: tenure.NamedRole("two"), PollInterval: 20 * time.Millisecond}, schedule(ran, "two"))
+	w.Await("the second leader", func() bool {
 		return one[int](w, `SELECT count(*) FROM {terms} WHERE role = 'two' AND ended_at IS NULL`) == 1
 	})
 	w.trigger("moved")
@@ -255,7 +256,7 @@ func TestScheduleMovesToRoleWhenVacant(t *testing.T) {
 		t.Fatalf("%s ran it, though the first leads", by)
 	}
 	stop()
-	w.await("the move", func() bool { return one[string](w, `SELECT role FROM {schedules}`) == "two" })
+	w.Await("the move", func() bool { return one[string](w, `SELECT role FROM {schedules}`) == "two" })
 	w.trigger("moved")
 	if by := <-ran; by != "two" {
 		t.Fatalf("%s ran it", by)
@@ -302,7 +303,7 @@ func TestTicksRunOnceAfterUnknownCommits(t *testing.T) {
 	w := newWorld(t)
 	database := &unsure{Database: w.pool}
 	database.active.Store(true)
-	scheduler, err := cron.New(w.node("a", tenure.Config{}), database, cron.Config{Role: tenure.NamedRole("scheduler")})
+	scheduler, err := cron.New(w.Node("a", tenure.Config{}), database, cron.Config{Role: tenure.NamedRole("scheduler")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +324,7 @@ func TestTicksRunOnceAfterUnknownCommits(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- scheduler.Run(ctx) }()
-	w.await("failures and ticks", func() bool {
+	w.Await("failures and ticks", func() bool {
 		return database.failed.Load() >= 5 && one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'succeeded'`) >= 10
 	})
 	database.active.Store(false)
@@ -332,14 +333,14 @@ func TestTicksRunOnceAfterUnknownCommits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.await("the end of all that runs", func() bool { return one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'running'`) == 0 })
+	w.Await("the end of all that runs", func() bool { return one[int](w, `SELECT count(*) FROM {runs} WHERE state = 'running'`) == 0 })
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	rows, err := w.pool.Query(t.Context(), pgtest.SQL(w.backend, `SELECT id, state FROM {runs}`))
+	rows, err := w.pool.Query(t.Context(), pgtest.SQL(w.Backend, `SELECT id, state FROM {runs}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +385,7 @@ func TestIdleSchedulerQueriesOncePerPoll(t *testing.T) {
 	w := newWorld(t)
 	database := &counting{Database: w.pool}
 	const poll = 200 * time.Millisecond
-	scheduler, err := cron.New(w.node("a", tenure.Config{}), database, cron.Config{Role: tenure.NamedRole("scheduler"), PollInterval: poll})
+	scheduler, err := cron.New(w.Node("a", tenure.Config{}), database, cron.Config{Role: tenure.NamedRole("scheduler"), PollInterval: poll})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,23 +394,18 @@ func TestIdleSchedulerQueriesOncePerPoll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- scheduler.Run(ctx) }()
-	w.await("the schedules", func() bool {
+	stop := postgrestest.Run(t, scheduler.Run)
+	w.Await("the schedules", func() bool {
 		return one[int](w, `SELECT count(*) FROM {schedules}`) == 5 && database.queries.Load() > 2
 	})
 	queries, transactions, began := database.queries.Load(), database.transactions.Load(), time.Now()
 	const asked = 10
-	w.await("the next questions", func() bool { return database.queries.Load()-queries >= asked })
+	w.Await("the next questions", func() bool { return database.queries.Load()-queries >= asked })
 	if took := time.Since(began); took < (asked-2)*poll {
 		t.Errorf("%d queries in %v; want one in %v", asked, took, poll)
 	}
 	if n := database.transactions.Load() - transactions; n != 0 {
 		t.Errorf("%d transactions, though nothing was due", n)
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	stop()
 }

@@ -54,7 +54,7 @@ func TestUnknownClaimOutlivesChangeOfSchedule(t *testing.T) {
 		w.ok(w.management.Change(context.Background(), "rare", cron.Override{Zone: "Asia/Kathmandu"}, "ann"))
 		return true
 	}}
-	scheduler, err := cron.New(w.node("a", tenure.Config{}), database, cron.Config{Role: tenure.NamedRole("scheduler")})
+	scheduler, err := cron.New(w.Node("a", tenure.Config{}), database, cron.Config{Role: tenure.NamedRole("scheduler")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestUnknownClaimOutlivesChangeOfSchedule(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- scheduler.Run(ctx) }()
 	w.trigger("rare")
-	w.await("the end of the run", func() bool {
+	w.Await("the end of the run", func() bool {
 		return one[int](w, `SELECT count(*) FROM {runs} WHERE state NOT IN ('waiting', 'running')`) == 1
 	})
 	if states := w.states("rare"); states[cron.Succeeded] != 1 || began.Load() != 1 {

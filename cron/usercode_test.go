@@ -20,7 +20,7 @@ func TestJobThatExitsIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var calls atomic.Int64
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
+	w.run(w.Node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
 		Name: "pay", Expression: never, Retries: 1,
 		Backoff: retry.Func(func(retry.Failure) (time.Duration, bool) { runtime.Goexit(); return 0, true }),
 		Job: func(context.Context, cron.Run) error {
@@ -57,7 +57,7 @@ func (f *flaw) Error() string { return f.text }
 func TestPanicOfAnErrorIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.run(w.node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
+	w.run(w.Node("a", tenure.Config{}), cron.Config{}, cron.Schedule{
 		Name: "pay", Expression: never, Job: func(context.Context, cron.Run) error {
 			var found *flaw
 			return found

@@ -12,37 +12,28 @@ import (
 	"github.com/exactly-one/tenure/cron"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/postgrestest"
-	"github.com/exactly-one/tenure/postgres"
+	"github.com/exactly-one/tenure/internal/testkit"
 )
 
-const patience = postgrestest.Patience
+const patience = testkit.Patience
 
 // world is an installation with schedules, and nodes that run them.
 type world struct {
 	*postgrestest.Installation
-	pool       *pgxpool.Pool
-	backend    *postgres.Backend
+	pool       *pgxpool.Pool // of schedulers
 	management *cron.Admin
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	i := postgrestest.New(t, "schedules")
-	return &world{i, i.Pool, i.Backend, cron.NewAdmin(i.Backend, i.Pool)}
+	return &world{i, i.Pool, cron.NewAdmin(i.Backend, i.Pool)}
 }
-
-func (w *world) exec(sql string, args ...any) { w.Helper(); w.Exec(sql, args...) }
 
 // one reads one value.
 func one[T any](w *world, sql string, args ...any) T {
 	w.Helper()
 	return postgrestest.Value[T](w.Installation, sql, args...)
-}
-
-// node opens a node that closes with the test.
-func (w *world) node(name string, config tenure.Config) *tenure.Node {
-	w.Helper()
-	return w.Node(name, config)
 }
 
 // run makes a scheduler and runs it until the test ends, or the returned
@@ -72,7 +63,7 @@ func hourly() string { return fmt.Sprint(time.Now().UTC().Add(30*time.Minute).Mi
 // as a scheduler would have left them.
 func (w *world) known(ago time.Duration, schedules ...cron.Schedule) {
 	w.Helper()
-	w.exec(`
+	w.Exec(`
 		INSERT INTO {schedules} (name, role, expression, timezone, handled_until)
 		SELECT n.name, 'scheduler', n.expression, n.zone, date_trunc('second', clock_timestamp()) - $4::interval
 		FROM unnest($1::text[], $2::text[], $3::text[]) AS n(name, expression, zone)`,
@@ -95,12 +86,10 @@ func each[T, U any](all []T, of func(T) U) []U {
 	return result
 }
 
-func (w *world) await(what string, condition func() bool) { w.Helper(); w.Await(what, condition) }
-
 // states counts the ticks of a schedule by their states.
 func (w *world) states(schedule string) map[cron.State]int {
 	w.Helper()
-	rows, err := w.pool.Query(w.Context(), pgtest.SQL(w.backend,
+	rows, err := w.pool.Query(w.Context(), pgtest.SQL(w.Backend,
 		`SELECT state, sum(ticks)::integer FROM {runs} WHERE schedule = $1 GROUP BY state`), schedule)
 	if err != nil {
 		w.Fatal(err)

@@ -20,7 +20,7 @@ const CorrectTimes = `
 UPDATE {nodes} n
 SET last_heartbeat = least(n.last_heartbeat, clock_timestamp()),
     died_at = CASE WHEN n.died_at IS NOT NULL THEN least(n.died_at, clock_timestamp()) END, -- least ignores nulls
-    trust_until = least(n.trust_until, clock_timestamp() + longest.lease)
+    trust_until = CASE WHEN n.trust_until IS NOT NULL THEN least(n.trust_until, clock_timestamp() + longest.lease) END
 FROM (SELECT max(lease_ms) * interval '1 millisecond' AS lease FROM {nodes}) longest
 WHERE n.id IN (
     SELECT id
@@ -39,6 +39,9 @@ const mayCorrectTimes = `SELECT coalesce(has_table_privilege(to_regclass($1), 'U
 func (i *Installation) correct(ctx context.Context, conn *pgx.Conn) error {
 	var may bool
 	err := conn.QueryRow(ctx, mayCorrectTimes, i.Names.SQL("{nodes}")).Scan(&may)
+	if err == nil && may { // the server can refuse a change of no row, too
+		err = conn.QueryRow(ctx, i.Names.SQL(`SELECT EXISTS (SELECT FROM {nodes} WHERE `+HasFalseTime+`)`)).Scan(&may)
+	}
 	if err == nil && may {
 		_, err = conn.Exec(ctx, i.Names.SQL(CorrectTimes))
 	}

@@ -184,21 +184,21 @@ func (d *Dashboard) getFailovers(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	matches := failoverFilter(query.Get("kind"), search(r))
 	offset, limit := pageOf(r)
-	var record failoversRecord
+	var shown failoversRecord
 	if role := query.Get("role"); role == "" {
-		record = d.snapshot.allFailovers()
-		record.Rows, record.Total = d.snapshot.lastFailovers(matches, offset, limit)
+		shown = d.snapshot.allFailovers()
+		shown.Rows, shown.Total = d.snapshot.lastFailovers(matches, offset, limit)
 	} else {
 		all, now := d.snapshot.failoversOf(role)
-		record = summary(all, now)
-		record.Points = points(all)
+		shown = summary(all, now)
+		shown.Points = points(all)
 		all = slices.DeleteFunc(all, func(r failoverRecord) bool { return !matches(r) })
-		record.Rows, record.Total = cut(all, offset, limit), len(all)
+		shown.Rows, shown.Total = cut(all, offset, limit), len(all)
 	}
 	if offset > 0 {
-		record.Points = nil
+		shown.Points = nil
 	}
-	answer(w, http.StatusOK, record)
+	answer(w, http.StatusOK, shown)
 }
 
 // auditRecord is an action of an operator.

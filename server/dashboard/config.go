@@ -71,7 +71,7 @@ type Alert struct {
 	Severity string            `json:"severity"`
 	Summary  string            `json:"summary"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Since    time.Time         `json:"since"` // when the fault began; zero if unknown
+	Since    time.Time         `json:"since,omitzero"` // when the fault began; zero if unknown
 
 	Description string `json:"description,omitempty"`
 	Runbook     string `json:"runbook,omitempty"`  // the address of a page on what to do

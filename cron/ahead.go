@@ -19,6 +19,9 @@ import (
 //     are decided again, by the true time. One change records their number.
 //   - The schedule continues after the last tick handled by the true time.
 //
+// A schedule that begins anew at a time of the clock, resumed or changed, has a gap from
+// -infinity: it continues from the present time. No tick before is decided again.
+//
 // Without a gap, the ticks up to handled_until were handled when they were due. If the
 // clock then shows an earlier time, it may be wrong now: the schedule waits for the clock,
 // and [Status.Ahead] shows for how long.
@@ -78,7 +81,7 @@ WITH ahead AS MATERIALIZED (
     SELECT
         a.name,
         a.handled_until,
-        greatest(a.before_gap, statement_timestamp() - interval '1 day', (
+        CASE WHEN a.before_gap = '-infinity' THEN statement_timestamp() ELSE greatest(a.before_gap, statement_timestamp() - interval '1 day', (
             SELECT max(r.scheduled_for)
             FROM {runs} r
             WHERE r.schedule = a.name
@@ -95,7 +98,7 @@ WITH ahead AS MATERIALIZED (
                         AND NOT b.manual
                         AND b.requested_by = ''
                 ), 0)
-        )) AS until
+        )) END AS until
     FROM ahead a
 ), removed AS (
     DELETE FROM {runs} r

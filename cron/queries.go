@@ -50,8 +50,8 @@ SET role = excluded.role,
         WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.handled_until
         ELSE clock_timestamp()
     END,
-    before_gap = CASE WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.before_gap END,
-    gap_expires = CASE WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.gap_expires END,
+    before_gap = CASE WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.before_gap ELSE '-infinity' END,
+    gap_expires = CASE WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.gap_expires ELSE clock_timestamp() + interval '7 days' END,
     updated_at = clock_timestamp()
 WHERE s.role = excluded.role
     OR NOT EXISTS (SELECT FROM {leaders} l WHERE l.role = s.role AND l.lease_until > clock_timestamp())

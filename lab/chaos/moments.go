@@ -134,16 +134,18 @@ func epochs(looks []look) (all []epoch) {
 }
 
 // when returns the earliest and the latest time at which the server's clock showed a time;
-// false if that is not certain: then 0, or the first of several times. edge is how far beyond the looks an epoch counts.
+// false if that is not certain: then 0, or the first of several times. edge is how far beyond
+// the first and the last look an epoch counts. Between two looks, the clock may have been set
+// at any time, so both epochs count there.
 func when(all []epoch, clock, edge int64) (from, to int64, ok bool) {
 	for i, e := range all {
 		f, t := clock-e.high, clock-e.low
 		first, last := e.from-edge, e.to+edge
 		if i > 0 {
-			first = max(first, all[i-1].to)
+			first = all[i-1].to
 		}
 		if i+1 < len(all) {
-			last = min(last, all[i+1].from)
+			last = all[i+1].from
 		}
 		if f < first || t > last {
 			continue

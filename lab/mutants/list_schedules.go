@@ -128,4 +128,16 @@ var scheduleMutants = []mutant{
 		promise: "each tick is claimed once, or recorded as missed, also if the clock was ahead twice",
 		tests:   []tests{in("cron", "^TestNoTickIsLostIfClockIsAheadTwice$")}, says: "ticks are neither run nor recorded as missed",
 	},
+	{
+		name: "cron: a resumed schedule waits for a time that a false clock told",
+		file: "cron/admin_queries.go", from: "        before_gap = CASE WHEN $2 THEN before_gap ELSE '-infinity' END,\n", to: "        before_gap = CASE WHEN true THEN before_gap ELSE '-infinity' END,\n",
+		promise: "a schedule that an operator resumed while the clock was ahead continues from the true time",
+		tests:   []tests{in("cron", "^TestScheduleOfAnOperatorContinuesAfterClockWasAhead$")}, says: "ticks after the clock was right again",
+	},
+	{
+		name: "cron: a changed schedule waits for a time that a false clock told",
+		file: "cron/admin_queries.go", from: "        before_gap = CASE WHEN expression = $2 AND timezone = $3 THEN before_gap ELSE '-infinity' END,\n", to: "        before_gap = CASE WHEN true THEN before_gap ELSE '-infinity' END,\n",
+		promise: "a schedule that an operator changed while the clock was ahead continues from the true time",
+		tests:   []tests{in("cron", "^TestScheduleOfAnOperatorContinuesAfterClockWasAhead$")}, says: "ticks after the clock was right again",
+	},
 }

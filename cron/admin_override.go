@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -49,7 +50,7 @@ func (m *Admin) Add(ctx context.Context, name string, o Override, by string) err
 	if err != nil {
 		return err
 	}
-	added, err := m.count(ctx, addSchedule, name, o.Job, next.expression, next.zone, next.settings, next.override, by, m.tables.Channel(""))
+	added, err := m.count(ctx, addSchedule, name, o.Job, next.expression, next.zone, next.settings, next.override, time.Now(), by, m.tables.Channel(""))
 	if err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
 	}

@@ -184,18 +184,18 @@ LIMIT $2`
 	// Returns 0 if the name is taken or the schedule with the job is not there.
 	addSchedule = `
 WITH added AS (
-    INSERT INTO {schedules} (name, role, expression, timezone, settings, override)
-    SELECT $1, j.role, $3, $4, $5::jsonb, $6::text::jsonb
+    INSERT INTO {schedules} (name, role, expression, timezone, settings, override, before_gap, gap_expires)
+    SELECT $1, j.role, $3, $4, $5::jsonb, $6::text::jsonb, ` + newGap + `
     FROM {schedules} j
     WHERE j.name = $2
     ON CONFLICT (name) DO NOTHING
     RETURNING name
 ), change AS (
     INSERT INTO {changes} (changed_by, kind, name, action, detail)
-    SELECT $7, 'schedule', name, 'add', $6::text
+    SELECT $8, 'schedule', name, 'add', $6::text
     FROM added
 )
-SELECT count(*), (SELECT pg_notify($8, '')::text)
+SELECT count(*), (SELECT pg_notify($9, '')::text)
 FROM added`
 
 	// Changes nothing if the schedule is no longer as it was read: $7 is its

@@ -8,42 +8,60 @@ import (
 	"github.com/exactly-one/tenure/cron"
 )
 
-// A schedule that was resumed or changed while the clock was ahead begins at that false
-// time. It does not wait for it when the clock is right again.
+// A schedule that was resumed, changed, added or first declared while the clock was ahead
+// begins at that false time. It does not wait for it when the clock is right again.
 func TestScheduleOfAnOperatorContinuesAfterClockWasAhead(t *testing.T) {
 	const by = 10 * time.Minute
+	const yearly = "0 0 0 1 1 *" // no tick of the false time
 	for name, tt := range map[string]struct {
-		expression string
-		before     func(w *world) error // while the clock is right
-		change     func(w *world) error // while it is ahead
+		declared string               // the expression of a schedule from before
+		before   func(w *world) error // while the clock is right
+		ahead    func(w *world) error // while it is ahead
+		late     []cron.Schedule      // declared while it is ahead
 	}{
 		"resumed": {
-			expression: "* * * * * *",
-			before:     func(w *world) error { return w.management.Pause(w.Context(), "job", "ann") },
-			change:     func(w *world) error { return w.management.Resume(w.Context(), "job", "ann") },
+			declared: "* * * * * *",
+			before:   func(w *world) error { return w.management.Pause(w.Context(), "job", "ann") },
+			ahead:    func(w *world) error { return w.management.Resume(w.Context(), "job", "ann") },
 		},
-		// It has no tick of the false time before the change.
 		"changed": {
-			expression: "0 0 0 1 1 *",
-			before:     func(*world) error { return nil },
-			change: func(w *world) error {
+			declared: yearly,
+			ahead: func(w *world) error {
 				return w.management.Change(w.Context(), "job", cron.Override{Expression: "@every 1s"}, "ann")
 			},
+		},
+		"added": {
+			declared: yearly,
+			ahead: func(w *world) error {
+				return w.management.Add(w.Context(), "another", cron.Override{Expression: "@every 1s", Job: "job"}, "ann")
+			},
+		},
+		"declared": {
+			declared: yearly,
+			late:     []cron.Schedule{{Name: "late", Expression: "* * * * * *"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, clock := newClockWorld(t)
 			var ran tally
 			w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 100 * time.Millisecond},
-				cron.Schedule{Name: "job", Expression: tt.expression, Job: ran.job})
+				cron.Schedule{Name: "job", Expression: tt.declared, Job: ran.job})
 			start := time.Now()
 			w.Await("the schedule", func() bool {
 				_, err := w.management.Show(t.Context(), "job")
 				return err == nil
 			})
-			w.ok(tt.before(w))
+			if tt.before != nil {
+				w.ok(tt.before(w))
+			}
 			clock.Set(t, by)
-			w.ok(tt.change(w))
+			if tt.ahead != nil {
+				w.ok(tt.ahead(w))
+			}
+			for _, s := range tt.late {
+				s.Job = ran.job
+				w.run(w.Node("b", tenure.Config{}), cron.Config{Role: tenure.NamedRole("late"), PollInterval: 100 * time.Millisecond}, s)
+			}
 			w.Await("a tick of the false time", func() bool { return ran.between(start.Add(by/2), time.Now().Add(by)) > 0 })
 			clock.Set(t, 0)
 			back := time.Now()

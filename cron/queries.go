@@ -14,11 +14,17 @@ SELECT
     set_config('lock_timeout', $1, true),
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
 
+	// The gap of a new schedule. If the database's clock is ahead of the caller's, the
+	// schedule begins at a time that may be false.
+	newGap = `
+    CASE WHEN clock_timestamp() > $7::timestamptz + interval '1 minute' THEN '-infinity'::timestamptz END,
+    CASE WHEN clock_timestamp() > $7::timestamptz + interval '1 minute' THEN clock_timestamp() + interval '7 days' END`
+
 	// Locks the rows of schedules before their owners are read: terms begun before the
 	// lock must be visible.
 	addSchedules = `
-INSERT INTO {schedules} (name, role, expression, timezone, settings)
-SELECT n.name, $1, n.expression, n.timezone, n.settings::jsonb
+INSERT INTO {schedules} (name, role, expression, timezone, settings, before_gap, gap_expires)
+SELECT n.name, $1, n.expression, n.timezone, n.settings::jsonb, ` + newGap + `
 FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[]) AS n(name, expression, timezone, settings, added)
 WHERE NOT n.added
 ORDER BY n.name

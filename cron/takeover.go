@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,7 +41,7 @@ func (l *loop) load(ctx context.Context) error {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, l.tables.SQL(addSchedules), l.term.Role().Name(), names, expressions, zones, texts, added); err != nil {
+		if _, err := tx.Exec(ctx, l.tables.SQL(addSchedules), l.term.Role().Name(), names, expressions, zones, texts, added, time.Now()); err != nil {
 			return err
 		}
 		own, err := l.lock(ctx, tx, names)

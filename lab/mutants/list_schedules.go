@@ -140,4 +140,10 @@ var scheduleMutants = []mutant{
 		promise: "a schedule that an operator changed while the clock was ahead continues from the true time",
 		tests:   []tests{in("cron", "^TestScheduleOfAnOperatorContinuesAfterClockWasAhead$")}, says: "ticks after the clock was right again",
 	},
+	{
+		name: "cron: a new schedule waits for a time that a false clock told",
+		file: "cron/queries.go", from: "THEN '-infinity'::timestamptz END,\n", to: "THEN NULL::timestamptz END,\n",
+		promise: "a schedule that is declared or added while the clock is ahead continues from the true time",
+		tests:   []tests{in("cron", "^TestScheduleOfAnOperatorContinuesAfterClockWasAhead$")}, says: "ticks after the clock was right again",
+	},
 }

@@ -147,8 +147,7 @@ func (c *client) writeFirst(answer wire.Answer) error {
 func (c *client) write(answer wire.Answer) bool {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_ = c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails if it is closed, as Write does
-	return wire.Write(c.conn, answer) == nil
+	return wire.WriteWithin(c.conn, answer, writeTimeout) == nil
 }
 
 // writeEvents writes events until the connection ends or the session is lost. The

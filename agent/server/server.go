@@ -341,10 +341,9 @@ func (s *server) serve(conn conn) {
 }
 
 func (s *server) answer(conn conn, answer wire.Answer) {
-	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails if it is closed, as Write does
-	err := wire.Write(conn, answer)
+	err := wire.WriteWithin(conn, answer, writeTimeout)
 	if errors.Is(err, wire.ErrTooLong) { // with more than 10,000 leaders, for example
-		err = wire.Write(conn, wire.Answer{Err: wire.NewError(fmt.Errorf("%w: ask for fewer roles at a time", err))})
+		err = wire.WriteWithin(conn, wire.Answer{Err: wire.NewError(fmt.Errorf("%w: ask for fewer roles at a time", err))}, writeTimeout)
 	}
 	if err != nil {
 		s.cfg.Logger.Debug("answering failed", "error", err)

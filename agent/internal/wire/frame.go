@@ -46,6 +46,21 @@ func Write(w io.Writer, message any) error {
 	return err
 }
 
+// WriteWithin writes a message within limit. The limit counts from when the message is
+// encoded: a long one takes a while.
+func WriteWithin(w interface {
+	io.Writer
+	SetWriteDeadline(t time.Time) error
+}, message any, limit time.Duration) error {
+	frame, err := encode(message)
+	if err != nil {
+		return err
+	}
+	_ = w.SetWriteDeadline(time.Now().Add(limit)) // fails if it is closed, as Write does
+	_, err = w.Write(frame)
+	return err
+}
+
 // Read reads a message into target.
 func Read(r io.Reader, target any) error {
 	var header [headerSize]byte

@@ -5,8 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/exactly-one/tenure"
 )
@@ -45,6 +49,35 @@ func TestErrorsKeepWhatTheyMatch(t *testing.T) {
 	if err := NewError(nil).Decode(); err != nil {
 		t.Errorf("no error became %v", err)
 	}
+}
+
+// slowMessage takes a while to encode.
+type slowMessage struct{ takes time.Duration }
+
+func (m slowMessage) MarshalJSON() ([]byte, error) {
+	time.Sleep(m.takes)
+	return []byte(`"message"`), nil
+}
+
+// On a busy machine a long message takes seconds to encode. The connection is not at fault.
+func TestLimitOfWriteDoesNotCountEncoding(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		go func() {
+			if WriteWithin(near, slowMessage{2 * time.Second}, time.Second) != nil {
+				near.Close()
+			}
+		}()
+		var got string
+		if err := Read(far, &got); err != nil || got != "message" {
+			t.Errorf("got %q and the error %v; want the message", got, err)
+		}
+		started := time.Now()
+		if err := WriteWithin(near, slowMessage{}, time.Second); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(started) != time.Second {
+			t.Errorf("nobody reads: error %v after %s; want a deadline exceeded after 1s", err, time.Since(started))
+		}
+	})
 }
 
 func TestFramesAreLimited(t *testing.T) {

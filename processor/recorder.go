@@ -67,6 +67,18 @@ func (g *gauge) due(now time.Time) (empty time.Time, count bool) {
 	return time.Time{}, true
 }
 
+// early returns the time of an empty read that is due after half the interval at the
+// latest, if the figures of other processors are recorded now. So processors that came to
+// rest at different times are soon recorded by one statement.
+func (g *gauge) early(now time.Time) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.clear && g.empty.After(g.recorded) && now.Sub(g.recorded) >= restInterval/2 {
+		return g.empty
+	}
+	return time.Time{}
+}
+
 // record keeps a measurement as recorded in the database.
 func (g *gauge) record(m measurement) {
 	g.mu.Lock()
@@ -112,18 +124,7 @@ func (r *recorder) run(ctx context.Context) {
 
 // measure records the due figures.
 func (r *recorder) measure(ctx context.Context) error {
-	var all []measurement
-	var counting []*loop
-	now := time.Now()
-	for _, l := range r.loops {
-		empty, count := l.gauge.due(now)
-		switch {
-		case count:
-			counting = append(counting, l)
-		case !empty.IsZero():
-			all = append(all, measurement{loop: l, at: empty})
-		}
-	}
+	all, counting := r.due(time.Now())
 	counted, failure := r.count(ctx, counting)
 	if all = append(all, counted...); len(all) == 0 {
 		return failure
@@ -132,6 +133,30 @@ func (r *recorder) measure(ctx context.Context) error {
 		return err
 	}
 	return failure
+}
+
+// due returns the empty reads to record and the loops to count for.
+func (r *recorder) due(now time.Time) (all []measurement, counting []*loop) {
+	var others []*loop
+	for _, l := range r.loops {
+		empty, count := l.gauge.due(now)
+		switch {
+		case count:
+			counting = append(counting, l)
+		case !empty.IsZero():
+			all = append(all, measurement{loop: l, at: empty})
+		default:
+			others = append(others, l)
+		}
+	}
+	if len(all)+len(counting) > 0 {
+		for _, l := range others {
+			if empty := l.gauge.early(now); !empty.IsZero() {
+				all = append(all, measurement{loop: l, at: empty})
+			}
+		}
+	}
+	return all, counting
 }
 
 // count counts the waiting events of processors. If a log cannot be read in time, it is

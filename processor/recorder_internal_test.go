@@ -46,3 +46,40 @@ func TestMeasurementsAreDue(t *testing.T) {
 		check("the loop hangs", false, true, 7)
 	})
 }
+
+// Processors that came to rest at different times are recorded together after a while:
+// what a node sends at rest does not grow with the number of its processors.
+func TestProcessorsAtRestAreRecordedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := recorder{loops: make([]*loop, 50)}
+		for i := range r.loops {
+			r.loops[i] = new(loop)
+		}
+		second := func(number int) (sends bool) {
+			for i, l := range r.loops {
+				if number >= i {
+					l.gauge.sawNothing()
+					l.gauge.rest(true)
+				}
+			}
+			all, counting := r.due(time.Now())
+			for _, l := range counting {
+				l.gauge.record(measurement{at: time.Now(), backlog: backlog{behind: 1}})
+			}
+			for _, m := range all {
+				m.loop.gauge.record(m)
+			}
+			time.Sleep(time.Second)
+			return len(all)+len(counting) > 0
+		}
+		sent := 0
+		for number := range 120 {
+			if second(number) && number >= 60 {
+				sent++
+			}
+		}
+		if sent > 60/15 {
+			t.Errorf("at rest 50 processors are recorded %d times a minute; want once each %s", sent, restInterval)
+		}
+	})
+}

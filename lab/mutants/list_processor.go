@@ -272,4 +272,10 @@ var processorMutants = []mutant{
 		promise: "an assigner whose table cannot be read says so, and since when",
 		tests:   []tests{in("assign", "^TestStatusNamesFailingPasses$")}, says: "the passes fail",
 	},
+	{
+		name: "processor: processors at rest are recorded one by one",
+		file: "processor/recorder.go", from: "	if len(all)+len(counting) > 0 {\n", to: "	if false {\n",
+		promise: "a node at rest with 50 processors sends at most 0.4 statements a second",
+		tests:   []tests{in("processor", "^TestProcessorsAtRestAreRecordedTogether$")}, says: "at rest 50 processors are recorded",
+	},
 }

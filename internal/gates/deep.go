@@ -15,7 +15,10 @@ import (
 var deep = slices.Concat([]part{
 	{
 		name: "core-race", proves: "races in the engine and in everything that it runs under it, long tests too", needs: slices.Concat(compiler, servers, network),
-		steps: replayed("core-race", step{title: "all tests", packages: []string{"./cluster/...", "./agent/...", ".", "./processor/...", "./lease/...", "./slots/..."}, race: true, flags: parallel}),
+		steps: append(
+			replayed("core-race", step{title: "all tests", packages: []string{"./cluster/...", "./agent/...", ".", "./processor/...", "./lease/...", "./slots/..."}, race: true, flags: parallel, skip: timed}),
+			step{title: "times of programs", packages: []string{"./cluster/..."}, run: timed},
+		),
 	},
 	{
 		name: "postgres-race", proves: "races in the protocol on PostgreSQL, long tests too", needs: slices.Concat(compiler, servers, network),
@@ -225,6 +228,9 @@ func damagesOn(version string) part {
 
 // damagesOfLeases is a test with a database for each of some hundred damages.
 const damagesOfLeases = "^TestBackendEveryDamageHasAWayOut$"
+
+// timed are tests whose limits are those of programs without the race detector.
+const timed = "^(TestTenThousandRolesAreSharedWithinTenSeconds|TestLargePlanIsFast)$"
 
 // besideSidecar is a test with 250 faults of a sidecar.
 const besideSidecar = "^TestSidecarExampleNeverOverlaps$"

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
+
+	"github.com/exactly-one/tenure/internal/pgtest"
 )
 
 // id returns the n-th id in order.
@@ -406,6 +408,7 @@ func large(vacant, labels bool) Input {
 }
 
 func TestLargePlanIsFast(t *testing.T) {
+	pgtest.Long(t)
 	const bound = time.Second // the benchmark measures the time
 	for _, vacant := range []bool{true, false} {
 		for _, labels := range []bool{true, false} {

@@ -129,19 +129,19 @@ var scheduleMutants = []mutant{
 		tests:   []tests{in("cron", "^TestNoTickIsLostIfClockIsAheadTwice$")}, says: "ticks are neither run nor recorded as missed",
 	},
 	{
-		name: "cron: a resumed schedule waits for a time that a false clock told",
+		name: "cron: a resumed schedule waits for a time of a false clock",
 		file: "cron/admin_queries.go", from: "        before_gap = CASE WHEN $2 THEN before_gap ELSE '-infinity' END,\n", to: "        before_gap = CASE WHEN true THEN before_gap ELSE '-infinity' END,\n",
 		promise: "a schedule that an operator resumed while the clock was ahead continues from the true time",
 		tests:   []tests{in("cron", "^TestScheduleOfAnOperatorContinuesAfterClockWasAhead$")}, says: "ticks after the clock was right again",
 	},
 	{
-		name: "cron: a changed schedule waits for a time that a false clock told",
+		name: "cron: a changed schedule waits for a time of a false clock",
 		file: "cron/admin_queries.go", from: "        before_gap = CASE WHEN expression = $2 AND timezone = $3 THEN before_gap ELSE '-infinity' END,\n", to: "        before_gap = CASE WHEN true THEN before_gap ELSE '-infinity' END,\n",
 		promise: "a schedule that an operator changed while the clock was ahead continues from the true time",
 		tests:   []tests{in("cron", "^TestScheduleOfAnOperatorContinuesAfterClockWasAhead$")}, says: "ticks after the clock was right again",
 	},
 	{
-		name: "cron: a new schedule waits for a time that a false clock told",
+		name: "cron: a new schedule waits for a time of a false clock",
 		file: "cron/queries.go", from: "THEN '-infinity'::timestamptz END,\n", to: "THEN NULL::timestamptz END,\n",
 		promise: "a schedule that is declared or added while the clock is ahead continues from the true time",
 		tests:   []tests{in("cron", "^TestScheduleOfAnOperatorContinuesAfterClockWasAhead$")}, says: "ticks after the clock was right again",

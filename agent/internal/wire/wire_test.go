@@ -75,7 +75,7 @@ func TestLimitOfWriteDoesNotCountEncoding(t *testing.T) {
 		}
 		started := time.Now()
 		if err := WriteWithin(near, slowMessage{}, time.Second); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(started) != time.Second {
-			t.Errorf("nobody reads: error %v after %s; want a deadline exceeded after 1s", err, time.Since(started))
+			t.Errorf("without a reader: error %v after %s; want a deadline exceeded after 1s", err, time.Since(started))
 		}
 	})
 }

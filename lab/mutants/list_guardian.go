@@ -9,6 +9,12 @@ var guardianMutants = []mutant{
 		tests:   []tests{inShared("guardian", "^TestCommandIsKilledBeforeTrustEnds$")}, says: "was not asked to end",
 	},
 	{
+		name: "guardian: processes that cannot be listed count as ended",
+		file: "internal/program/guardian/tree_linux.go", from: "return nil, unlessEnded(err)", to: "return nil, nil",
+		promise: "4 Work ends first: the supervisor waits for processes that it cannot list",
+		tests:   []tests{inShared("guardian", "^TestSupervisorWithoutDescriptorsLeavesNothing$")}, says: "nvariant 4",
+	},
+	{
 		name: "guardian: processes left by a killed guardian keep running",
 		file: "internal/program/guardian/supervisor.go", from: "	s.killOrphans()\n	if !s.begun", to: "	_ = s.killOrphans\n	if !s.begun",
 		promise: "4 Work ends first: the supervisor kills the processes left by a killed guardian",
@@ -64,7 +70,7 @@ var guardianMutants = []mutant{
 	},
 	{
 		name: "guardian: children of an orphan that has ended are not listed",
-		file: "internal/program/guardian/tree_linux.go", from: "	return len(orphans) == 0 && len(", to: "	return len(",
+		file: "internal/program/guardian/tree_linux.go", from: "	if err != nil || len(orphans) > 0 {", to: "	if err != nil {",
 		promise: "4 Work ends first: no process of a killed guardian is missed",
 		tests:   []tests{inShared("guardian", "^TestOrphansAreListedUntilThereAreNone$")}, says: "nvariant 4",
 	},
@@ -108,7 +114,7 @@ var guardianMutants = []mutant{
 	},
 	{
 		name: "guardian: only the command's process group is killed",
-		file: "internal/program/guardian/tree_linux.go", from: "	for _, pid := range descendants(os.Getpid(), nil) {\n		_ = syscall.Kill(pid, syscall.SIGKILL)", to: "	for _, pid := range descendants(os.Getpid(), nil)[:0] {\n		_ = syscall.Kill(pid, syscall.SIGKILL)",
+		file: "internal/program/guardian/tree_linux.go", from: "	for _, pid := range found {\n		_ = syscall.Kill(pid, syscall.SIGKILL)", to: "	for _, pid := range found[:0] {\n		_ = syscall.Kill(pid, syscall.SIGKILL)",
 		promise: "4 Work ends first: no descendant escapes",
 		tests:   []tests{inShared("guardian", "^TestGuardianKillsAllWhenSupervisorDies$")}, says: "nvariant 4",
 	},

@@ -39,7 +39,7 @@ func supervise(args []string) int {
 		StopSignal:  func() syscall.Signal { return syscall.SIGTERM },
 		StopTimeout: func() time.Duration { return 6 * time.Second },
 		Started:     func(pid int) { fmt.Println(pid) },
-		Logger:      slog.New(slog.DiscardHandler),
+		Logger:      slog.New(slog.NewTextHandler(os.Stdout, nil)),
 	})
 	if err != nil {
 		return 1
@@ -51,6 +51,7 @@ func supervise(args []string) int {
 type apart struct {
 	t                             *testing.T
 	supervisor                    *exec.Cmd
+	output                        *bufio.Reader // the command's process id, and the log
 	guardian, command, descendant int
 }
 
@@ -74,7 +75,8 @@ func beginApart(t *testing.T, until moment, script string) *apart {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.clean)
-	if _, err = fmt.Fscan(bufio.NewReader(output), &a.command); err == nil {
+	a.output = bufio.NewReader(output)
+	if _, err = fmt.Fscanln(a.output, &a.command); err == nil {
 		a.guardian, err = parentOf(a.command)
 	}
 	if err != nil {
@@ -168,11 +170,33 @@ func TestGuardianKillsWhileSupervisorIsStopped(t *testing.T) {
 // The kernel kills the command, and the supervisor kills the rest when it
 // continues.
 func TestCommandDiesWithGuardianOfStoppedSupervisor(t *testing.T) {
-	a := beginApart(t, now().add(time.Hour), stubborn["daemon in its own session"])
+	a := beginApart(t, now().add(time.Hour), "exec > /dev/null; "+stubborn["daemon in its own session"]) // only the supervisor writes
 	a.signal(a.supervisor.Process.Pid, syscall.SIGSTOP)
 	a.signal(a.guardian, syscall.SIGKILL)
 	a.awaitEnd("the command of a guardian that was killed", a.command)
 	a.signal(a.supervisor.Process.Pid, syscall.SIGCONT)
 	a.awaitEnd("the supervisor", a.supervisor.Process.Pid)
+	a.wantGone("its descendant", a.descendant)
+}
+
+// A supervisor whose descriptors are used up cannot list the processes that a killed
+// guardian has left. That it finds none is no proof: it waits until it can list them.
+func TestSupervisorWithoutDescriptorsLeavesNothing(t *testing.T) {
+	a := beginApart(t, now().add(time.Hour), "exec > /dev/null; "+stubborn["daemon in its own session"]) // only the supervisor writes
+	var before unix.Rlimit
+	if err := unix.Prlimit(a.supervisor.Process.Pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Prlimit(a.supervisor.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: before.Max}, nil); err != nil {
+		t.Fatal(err)
+	}
+	a.signal(a.guardian, syscall.SIGKILL)
+	warning, err := a.output.ReadString('\n') // or the end of the supervisor
+	if err == nil && !strings.Contains(warning, "too many open files") {
+		t.Errorf("the log does not say why the role is kept: %s", warning)
+	}
+	_ = unix.Prlimit(a.supervisor.Process.Pid, unix.RLIMIT_NOFILE, &before, nil) // it may have ended
+	a.awaitEnd("the supervisor", a.supervisor.Process.Pid)
+	a.wantGone("the command", a.command)
 	a.wantGone("its descendant", a.descendant)
 }

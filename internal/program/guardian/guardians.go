@@ -3,6 +3,7 @@
 package guardian
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -23,7 +24,9 @@ type guardians struct {
 func (g *guardians) add(start func() (pid int, err error)) (before []int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	before = children(os.Getpid())
+	if before, err = children(os.Getpid()); err != nil {
+		return nil, fmt.Errorf("list the children of this process: %w", err)
+	}
 	pid, err := start()
 	if err == nil {
 		g.known = append(g.known, pid)
@@ -46,8 +49,8 @@ func (g *guardians) killOrphans(foreign []int) bool {
 	return killOrphans(slices.Concat(foreign, g.known))
 }
 
-// orphans returns the processes for killOrphans.
-func (g *guardians) orphans(foreign []int) []int {
+// orphans returns the processes for killOrphans. With an error, the list may be incomplete.
+func (g *guardians) orphans(foreign []int) ([]int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return descendants(os.Getpid(), slices.Concat(foreign, g.known))

@@ -47,7 +47,10 @@ func TestKillRepeatsForForkedProcesses(t *testing.T) {
 // An orphan can hand its children to this process between the list of orphans and
 // its end: after an orphan was found, the list is read again.
 func TestOrphansAreListedUntilThereAreNone(t *testing.T) {
-	foreign := children(os.Getpid())
+	foreign, err := children(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
 	orphan := exec.Command("/bin/sleep", "3600")
 	if err := orphan.Start(); err != nil {
 		t.Fatal(err)

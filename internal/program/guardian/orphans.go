@@ -56,7 +56,8 @@ func StartChild(c *exec.Cmd) (waited func(), err error) {
 func (g *guardians) reapOrphans() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, child := range children(os.Getpid()) {
+	found, _ := children(os.Getpid()) // the next call finds the rest
+	for _, child := range found {
 		if !slices.Contains(g.known, child) {
 			_, _ = syscall.Wait4(child, nil, syscall.WNOHANG, nil) // it may still live
 		}

@@ -249,8 +249,12 @@ func (s *supervisor) killOrphans() {
 	for pause, warned := firstKillPause, false; !liveGuardians.killOrphans(s.foreign); pause = min(2*pause, lastKillPause) {
 		if !warned && now().sub(start) > orphanWarning {
 			warned = true
-			s.command.Logger.Error("processes of the command cannot be killed; the role is released only when they have ended",
-				"processes", liveGuardians.orphans(s.foreign))
+			left, err := liveGuardians.orphans(s.foreign)
+			log := s.command.Logger.With("processes", left)
+			if err != nil {
+				log = log.With("error", err)
+			}
+			log.Error("processes of the command cannot be killed; the role is released only when they have ended")
 		}
 		time.Sleep(pause)
 	}

@@ -13,7 +13,7 @@ func becomeSubreaper() error { return nil }
 // commandAttributes puts the command into a new process group.
 func commandAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func children(int) []int { return nil }
+func children(int) ([]int, error) { return nil, nil }
 
 // signalLeft signals a group, unless it was signaled already.
 func signalLeft(group int, signaled bool, signal syscall.Signal) {
@@ -31,4 +31,4 @@ func groupEmpty(group int) bool { return errors.Is(syscall.Kill(-group, 0), sysc
 // killOrphans does nothing: orphans do not become children of this process.
 func killOrphans([]int) bool { return true }
 
-func descendants(int, []int) []int { return nil }
+func descendants(int, []int) ([]int, error) { return nil, nil }

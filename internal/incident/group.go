@@ -36,7 +36,8 @@ func periodOf(at time.Time) int64 { return at.UnixMicro() / deployment.Microseco
 type cause struct {
 	kind Kind
 	by   string
-	node Node // the zero node for kinds of several nodes
+	node Node   // the zero node for kinds of several nodes
+	why  string // why a node gave roles up without a request
 }
 
 // change is a change of a node's status.
@@ -95,13 +96,15 @@ func (g *grouping) addMove(m Move) {
 	}
 	kind, by, since := g.causeOf(m.From)
 	node := Node{m.From.Node, m.From.NodeName}
-	key := cause{kind, by, node}
-	shared := kind == Restart || kind == Rebalance // of several nodes
-	if shared {
+	key := cause{kind: kind, by: by, node: node}
+	switch kind {
+	case Restart, Rebalance: // of several nodes
 		key.node = Node{}
+	case Change:
+		key.why = m.From.Cause
 	}
 	i := g.latest[key]
-	if i == nil || kind == Change || m.From.Ended.Sub(i.lastEnd()) > window {
+	if i == nil || m.From.Ended.Sub(i.lastEnd()) > window || kind == Change && !i.gaveUpToo(m.From) {
 		began := m.From.Ended
 		if kind == Drain { // the work of its roles may have gone on
 			began = since
@@ -116,6 +119,12 @@ func (g *grouping) addMove(m Move) {
 		g.index(i, node)
 	}
 	i.Moves = append(i.Moves, m)
+}
+
+// gaveUpToo reports whether a node gave up a role together with those of the incident. A
+// role that it has led again since then is another incident, and so is each request.
+func (i *Incident) gaveUpToo(t history.Term) bool {
+	return t.Reason == history.EndResigned && i.Moves[0].From.Reason == history.EndResigned && t.By == "" && !t.Began.After(i.Began)
 }
 
 // lastEnd is when the last term of the incident ended.
@@ -172,13 +181,11 @@ func (g *grouping) causeOf(t history.Term) (kind Kind, by string, since time.Tim
 
 // drainedAt reports whether a node was draining at a time, with its last change of status.
 func (g *grouping) drainedAt(node uuid.UUID, at time.Time) (last change, draining bool) {
-	changes := g.changes[node]
-	after := sort.Search(len(changes), func(i int) bool { return changes[i].At.After(at) })
-	if after == 0 {
+	c := g.lastChange(node, at)
+	if c == nil {
 		return last, false
 	}
-	last = *changes[after-1]
-	return last, last.Status == string(tenure.StatusDraining)
+	return *c, c.Status == string(tenure.StatusDraining)
 }
 
 // isStop reports whether a node was draining because it stopped, without a request.
@@ -263,8 +270,8 @@ func (g *grouping) mergeDeployments() []*Incident {
 
 func (i *Incident) isStop() bool { return i.Kind == Shutdown || i.Kind == Drain }
 
-// joinedAround returns how many nodes joined while others stopped and were not among
-// these: a short-lived node replaces no other.
+// joinedAround returns how many nodes joined while others stopped, and stayed: a short-lived
+// node replaces no other.
 func (g *grouping) joinedAround(stops []*Incident) (joined int) {
 	stopped := map[uuid.UUID]bool{}
 	for _, i := range stops {
@@ -278,17 +285,36 @@ func (g *grouping) joinedAround(stops []*Incident) (joined int) {
 		if !n.At.Before(to) {
 			break
 		}
-		if !stopped[n.Node] {
+		if !stopped[n.Node] && !g.goneBy(n.Node, to) {
 			joined++
 		}
 	}
 	return joined
 }
 
+// goneBy reports whether a node had left or was dead at a time.
+func (g *grouping) goneBy(node uuid.UUID, at time.Time) bool {
+	last := g.lastChange(node, at)
+	return last != nil && (last.Status == statusLeft || last.Status == string(tenure.StatusDead))
+}
+
+// lastChange returns the last change of a node's status until a time, or nil.
+func (g *grouping) lastChange(node uuid.UUID, at time.Time) *change {
+	changes := g.changes[node]
+	after := sort.Search(len(changes), func(i int) bool { return changes[i].At.After(at) })
+	if after == 0 {
+		return nil
+	}
+	return changes[after-1]
+}
+
 func merged(stops []*Incident) *Incident {
 	all := &Incident{Kind: Deployment, Began: stops[0].Began, By: stops[0].By, cause: stops[0].cause}
 	seen := map[Node]bool{}
 	for _, i := range stops {
+		if end := i.lastEnd(); end.After(all.last) {
+			all.last = end
+		}
 		all.Moves = append(all.Moves, i.Moves...)
 		for _, node := range i.Nodes {
 			if !seen[node] {

@@ -64,6 +64,7 @@ type Incident struct {
 	Outage *history.Outage // of the kind Outage
 
 	cause time.Time // when it was caused, if recorded by a change of a node
+	last  time.Time // when the last node stopped, of the kind Deployment
 }
 
 // ID identifies the incident while more changes become part of it.
@@ -191,5 +192,8 @@ func (i *Incident) finish() {
 		i.Ended = time.Time{}
 	case i.Ended.IsZero():
 		i.Ended = i.Began
+		if i.last.After(i.Ended) {
+			i.Ended = i.last
+		}
 	}
 }

@@ -123,6 +123,44 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 			"shutdown: b stopped at 2026-11-23T03:12:08Z. Its role b-00 has no leader.",
 			"shutdown: a stopped at 2026-11-23T03:12:07Z. Its role a-00 has no leader.",
 		}},
+		"young nodes that stop their elections alone": {func(s *story) {
+			for _, node := range []string{"e", "f"} {
+				s.became(node, "active", "", "", when-time.Minute)
+				s.moves(1, node, when, 0, history.EndShutdown)
+			}
+		}, []string{
+			"shutdown: e stopped at 2026-11-23T03:12:07Z. Its role e-00 has no leader.",
+			"shutdown: f stopped at 2026-11-23T03:12:07Z. Its role f-00 has no leader.",
+		}},
+		"young nodes that stop after others have died": {func(s *story) {
+			for _, node := range []string{"a", "b", "c", "d"} {
+				s.became(node, "active", "", "", when-time.Minute)
+			}
+			for i, node := range []string{"c", "d"} {
+				s.became(node, "dead", "active", "", when-time.Duration(40-i)*time.Second)
+			}
+			for i, node := range []string{"a", "b"} {
+				s.moves(1, node, when+time.Duration(i)*time.Second, 0, history.EndShutdown)
+				s.became(node, "left", "active", "", when+time.Duration(i)*time.Second)
+			}
+		}, []string{
+			"shutdown: b stopped at 2026-11-23T03:12:08Z. Its role b-00 has no leader.",
+			"shutdown: a stopped at 2026-11-23T03:12:07Z. Its role a-00 has no leader.",
+			"crash: d crashed at 2026-11-23T03:11:28Z.",
+			"crash: c crashed at 2026-11-23T03:11:27Z.",
+		}},
+		"a deployment whose first new node crashed": {func(s *story) {
+			s.became("new-0", "active", "", "", when-time.Minute)
+			s.became("new-0", "dead", "active", "", when-50*time.Second)
+			for i, stop := range []time.Duration{when, when + 30*time.Second} {
+				from := fmt.Sprintf("old-%d", i+1)
+				s.became(fmt.Sprintf("new-%d", i+1), "active", "", "", stop-time.Second)
+				s.became(from, "left", "active", "", stop)
+			}
+		}, []string{
+			"deployment: 2 nodes were replaced from 2026-11-23T03:12:07Z to 2026-11-23T03:12:37Z: old-1 and old-2.",
+			"crash: new-0 crashed at 2026-11-23T03:11:17Z.",
+		}},
 		"a death that no node observed": {func(s *story) {
 			s.moves(1, "api-1", when, when, history.EndCrashed, "api-2")
 			s.changes.Terms[0].Cause, s.changes.Terms[1].PrecedingSilence = history.CauseUnobserved, 7200*time.Millisecond
@@ -140,6 +178,27 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 			s.led("billing", "api-1", 0, when, history.EndResigned, "")
 			s.changes.Terms[0].Cause = "the command ended 6 times in a row, most recently with exit code 3"
 		}, []string{"change: api-1 gave up billing at 2026-11-23T03:12:07Z: the command ended 6 times in a row, most recently with exit code 3. It has no leader."}},
+		"a node that gives up roles without a request": {func(s *story) {
+			s.moves(26, "api-1", when, when+115*time.Millisecond, history.EndResigned, "api-2", "api-3")
+		}, []string{"change: api-1 gave up 26 roles at 2026-11-23T03:12:07Z. They moved to api-2 (13) and api-3 (13) within 115 ms."}},
+		"a node that gives up roles, one of which stays vacant": {func(s *story) {
+			s.moves(2, "api-1", when, when+time.Millisecond, history.EndResigned, "api-2")
+			s.led("orphan", "api-1", 0, when+time.Millisecond, history.EndResigned, "")
+		}, []string{"change: api-1 gave up 3 roles at 2026-11-23T03:12:07Z. Of them, 2 moved to api-2 within 1 ms, and 1 has no leader."}},
+		"work that fails again": {func(s *story) {
+			s.led("billing", "api-1", 0, when, history.EndResigned, "")
+			s.led("billing", "api-1", when+5*time.Second, when+6*time.Second, history.EndResigned, "")
+		}, []string{
+			"change: api-1 gave up billing at 2026-11-23T03:12:13Z. It has no leader.",
+			"change: api-1 gave up billing at 2026-11-23T03:12:07Z. It moved to api-1 within 5.0 s.",
+		}},
+		"work that fails for two reasons": {func(s *story) {
+			s.moves(2, "api-1", when, 0, history.EndResigned)
+			s.changes.Terms[0].Cause, s.changes.Terms[1].Cause = "exit code 3", "no space left"
+		}, []string{
+			"change: api-1 gave up api-1-00 at 2026-11-23T03:12:07Z: exit code 3. It has no leader.",
+			"change: api-1 gave up api-1-01 at 2026-11-23T03:12:07Z: no space left. It has no leader.",
+		}},
 		"work that is completed": {func(s *story) {
 			s.led("nightly", "api-1", 0, when, history.EndCompleted, "")
 		}, []string{"change: api-1 completed the work of nightly at 2026-11-23T03:12:07Z."}},

@@ -84,9 +84,9 @@ func (i teller) event() string {
 	case Shutdown:
 		return fmt.Sprintf("%s stopped at %s%s.%s", i.names(), at(i.Began), i.requester(), i.moved("Its"))
 	case Deployment:
-		return fmt.Sprintf("%d nodes were replaced from %s to %s: %s.%s", len(i.Nodes), at(i.Began), at(i.lastEnd()), i.names(), i.moved("Their"))
+		return fmt.Sprintf("%d nodes were replaced from %s to %s: %s.%s", len(i.Nodes), at(i.Began), at(i.last), i.names(), i.moved("Their"))
 	case Rebalance:
-		return fmt.Sprintf("%s handed over %s at %s%s.", i.names(), count(len(i.Moves), "role"), at(i.Began), i.to())
+		return fmt.Sprintf("%s handed over %s at %s%s.", i.names(), roles(len(i.Moves)), at(i.Began), i.to())
 	default:
 		return i.change(at(i.Began))
 	}
@@ -101,7 +101,7 @@ func (i teller) outage() string {
 	return fmt.Sprintf("No node reached the database from %s to %s (%s)%s.%s", i.Time(o.Began), i.Time(o.Ended), printable.Duration(o.Ended.Sub(o.Began)), server, i.stoodStill())
 }
 
-// change describes the move of one role.
+// change describes the move of one role, or of the roles that a node gave up together.
 func (i teller) change(at string) string {
 	m := i.Moves[0]
 	verb := "gave up"
@@ -117,7 +117,11 @@ func (i teller) change(at string) string {
 	if m.From.Cause != "" {
 		cause = ": " + i.Text(m.From.Cause)
 	}
-	return fmt.Sprintf("%s %s %s at %s%s%s.%s", i.names(), verb, i.Name(m.From.Role), at, i.requester(), cause, i.moved("It"))
+	what, whose := i.Name(m.From.Role), "It"
+	if len(i.Moves) > 1 {
+		what, whose = roles(len(i.Moves)), "They"
+	}
+	return fmt.Sprintf("%s %s %s at %s%s%s.%s", i.names(), verb, what, at, i.requester(), cause, i.moved(whose))
 }
 
 func (i teller) requester() string {
@@ -149,17 +153,18 @@ func joined(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// moved is a sentence on the roles, after a space: whose is "Its", "Their" or, for a
-// single role named before, "It".
+// moved is a sentence on the roles, after a space: whose is "Its", "Their" or, for roles
+// named before, "It" or "They".
 func (i teller) moved(whose string) string {
 	total, vacant := len(i.Moves), i.Vacant()
 	if total == 0 {
 		return ""
 	}
-	subject := fmt.Sprintf("%s %s", whose, count(total, "role"))
+	subject := fmt.Sprintf("%s %s", whose, roles(total))
+	of := strings.ToLower(subject[:1]) + subject[1:]
 	switch {
-	case whose == "It":
-		subject = whose
+	case whose == "It" || whose == "They":
+		subject, of = whose, "them"
 	case total == 1:
 		subject = fmt.Sprintf("%s role %s", whose, i.Name(i.Moves[0].From.Role))
 	}
@@ -168,7 +173,7 @@ func (i teller) moved(whose string) string {
 	}
 	rest := ""
 	if vacant > 0 {
-		subject = fmt.Sprintf("Of %s, %d", strings.ToLower(subject[:1])+subject[1:], total-vacant)
+		subject = fmt.Sprintf("Of %s, %d", of, total-vacant)
 		rest = fmt.Sprintf(", and %d %s no leader", vacant, have(vacant))
 	}
 	return fmt.Sprintf(" %s moved%s %s%s.", subject, i.to(), i.delay(), rest)
@@ -220,7 +225,7 @@ func (i teller) stoodStill() string {
 	if len(i.Moves) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf(" %s stood still", count(len(i.Moves), "role"))
+	text := fmt.Sprintf(" %s stood still", roles(len(i.Moves)))
 	if vacant := i.Vacant(); vacant > 0 {
 		return fmt.Sprintf("%s, and %d %s no leader.", text, vacant, have(vacant))
 	}
@@ -273,9 +278,9 @@ func (i teller) to() string {
 	return " to " + joined(names)
 }
 
-func count(n int, noun string) string {
+func roles(n int) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 role"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d roles", n)
 }

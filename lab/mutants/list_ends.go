@@ -118,9 +118,21 @@ var endMutants = []mutant{
 	},
 	{
 		name: "incident: nodes that stop replace themselves",
-		file: "internal/incident/group.go", from: "		if !stopped[n.Node] {\n", to: "		if true {\n",
+		file: "internal/incident/group.go", from: "!stopped[n.Node] && ", to: "",
 		promise: "nodes that stop are not shown as replaced",
-		tests:   []tests{in("internal/incident", "^TestGroupDescribesWhatHappened$")}, says: "shutdown: b stopped at",
+		tests:   []tests{in("internal/incident", "^TestGroupDescribesWhatHappened$")}, says: "shutdown: f stopped at",
+	},
+	{
+		name: "incident: nodes that died replace others",
+		file: "internal/incident/group.go", from: " && !g.goneBy(n.Node, to)", to: "",
+		promise: "a sentence says that nodes were replaced only if others stayed in their place",
+		tests:   []tests{in("internal/incident", "^TestGroupDescribesWhatHappened$")}, says: "crash: d crashed at",
+	},
+	{
+		name: "incident: each role that a node gives up is an incident",
+		file: "internal/incident/group.go", from: " && !i.gaveUpToo(m.From)", to: "",
+		promise: "roles that a node gives up together are one incident",
+		tests:   []tests{in("internal/incident", "^TestGroupDescribesWhatHappened$")}, says: "gave up 26 roles",
 	},
 	{
 		name: "history: a role whose run is overdue is at rest",

@@ -199,6 +199,24 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 			"change: api-1 gave up api-1-00 at 2026-11-23T03:12:07Z: exit code 3. It has no leader.",
 			"change: api-1 gave up api-1-01 at 2026-11-23T03:12:07Z: no space left. It has no leader.",
 		}},
+		"a stop after which the role was retired": {func(s *story) {
+			s.moves(1, "api-1", when, 0, history.EndShutdown)
+			s.changes.Terms[0].Retired = at(when + time.Hour)
+		}, []string{"shutdown: api-1 stopped at 2026-11-23T03:12:07Z. Its role api-1-00 has been retired."}},
+		"a crash after which some roles were retired": {func(s *story) {
+			s.moves(5, "api-1", when, 0, history.EndCrashed)
+			s.changes.Terms[0].Retired, s.changes.Terms[1].Retired = at(when+time.Hour), at(when+time.Hour)
+		}, []string{"crash: api-1 crashed at 2026-11-23T03:12:07Z. Of its 5 roles, 3 have no leader, and 2 have been retired."}},
+		"a crash after which some roles moved": {func(s *story) {
+			s.moves(3, "api-1", when, 0, history.EndCrashed)
+			s.led("api-1-00", "api-2", when+time.Millisecond, open, "", "")
+			s.changes.Terms[1].Retired = at(when + time.Hour)
+		}, []string{"crash: api-1 crashed at 2026-11-23T03:12:07Z. Of its 3 roles, 1 moved to api-2 within 1 ms, 1 has no leader, and 1 has been retired."}},
+		"an outage after which the role was retired": {func(s *story) {
+			s.changes.Outages = []history.Outage{{Began: at(when), Ended: at(when + 38*time.Second), Roles: []string{"api-1-00"}}}
+			s.moves(1, "api-1", when+time.Second, 0, history.EndServerChanged)
+			s.changes.Terms[0].Retired = at(when + time.Hour)
+		}, []string{"outage: No node reached the database from 2026-11-23T03:12:07Z to 2026-11-23T03:12:45Z (38.0 s). 1 role stood still and has been retired."}},
 		"work that is completed": {func(s *story) {
 			s.led("nightly", "api-1", 0, when, history.EndCompleted, "")
 		}, []string{"change: api-1 completed the work of nightly at 2026-11-23T03:12:07Z."}},

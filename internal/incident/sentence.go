@@ -168,16 +168,36 @@ func (i teller) moved(whose string) string {
 	case total == 1:
 		subject = fmt.Sprintf("%s role %s", whose, i.Name(i.Moves[0].From.Role))
 	}
-	if vacant == total {
-		return fmt.Sprintf(" %s %s no leader.", subject, have(total))
+	var parts []string
+	if led := i.led(); led > 0 {
+		parts = append(parts, fmt.Sprintf("%d moved%s %s", led, i.to(), i.delay()))
 	}
-	rest := ""
 	if vacant > 0 {
-		subject = fmt.Sprintf("Of %s, %d", of, total-vacant)
-		rest = fmt.Sprintf(", and %d %s no leader", vacant, have(vacant))
+		parts = append(parts, fmt.Sprintf("%d %s no leader", vacant, have(vacant)))
 	}
-	return fmt.Sprintf(" %s moved%s %s%s.", subject, i.to(), i.delay(), rest)
+	if retired := i.retired(); retired > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s been retired", retired, have(retired)))
+	}
+	last := len(parts) - 1
+	if last == 0 {
+		_, what, _ := strings.Cut(parts[0], " ")
+		return fmt.Sprintf(" %s %s.", subject, what)
+	}
+	return fmt.Sprintf(" Of %s, %s, and %s.", of, strings.Join(parts[:last], ", "), parts[last])
 }
+
+// led returns how many of the roles have had a leader since.
+func (i Incident) led() (n int) {
+	for _, m := range i.Moves {
+		if m.To.Term > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// retired returns how many of the roles need no leader any more.
+func (i Incident) retired() int { return len(i.Moves) - i.led() - i.Vacant() }
 
 func have(n int) string {
 	if n == 1 {
@@ -228,6 +248,9 @@ func (i teller) stoodStill() string {
 	text := fmt.Sprintf(" %s stood still", roles(len(i.Moves)))
 	if vacant := i.Vacant(); vacant > 0 {
 		return fmt.Sprintf("%s, and %d %s no leader.", text, vacant, have(vacant))
+	}
+	if retired := i.retired(); retired == len(i.Moves) {
+		return fmt.Sprintf("%s and %s been retired.", text, have(retired))
 	}
 	return fmt.Sprintf("%s for up to %s.", text, printable.Duration(i.took()))
 }

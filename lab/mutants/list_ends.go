@@ -135,6 +135,12 @@ var endMutants = []mutant{
 		tests:   []tests{in("internal/incident", "^TestGroupDescribesWhatHappened$")}, says: "gave up 26 roles",
 	},
 	{
+		name: "incident: a vacant role has been retired",
+		file: "internal/incident/sentence.go", from: "return len(i.Moves) - i.led() - i.Vacant()", to: "return len(i.Moves) - i.led()",
+		promise: "a sentence says that a role moved, has no leader or has been retired, as it is",
+		tests:   []tests{in("internal/incident", "^TestGroupDescribesWhatHappened$")}, says: "and 2 have been retired",
+	},
+	{
 		name: "history: a role whose run is overdue is at rest",
 		file: "history/history.go", from: "(t.NextBy.IsZero() || now.Before(t.NextBy))", to: "(t.NextBy.IsZero() || now.After(t.Began))",
 		promise: "a role counts as vacant when its next run is late",

@@ -4,7 +4,7 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"time"
 
 	"golang.org/x/term"
 
@@ -35,7 +35,7 @@ func terminalWidth(w any) int {
 }
 
 // Table formats rows as columns. If a line would exceed the width, the widest
-// columns are truncated first.
+// columns are truncated first, and times last.
 func Table(rows [][]string, width int) string { return layOut(printableCells(rows), width, nil) }
 
 // layOut formats printable rows as columns. paint may add colors to a cell after the cut;
@@ -43,7 +43,7 @@ func Table(rows [][]string, width int) string { return layOut(printableCells(row
 func layOut(rows [][]string, width int, paint func(column int, whole, cut string) string) string {
 	columns := columnWidths(rows)
 	if width != Unlimited {
-		narrow(columns, width)
+		narrow(rows, columns, width)
 	}
 	var text strings.Builder
 	for _, row := range rows {
@@ -53,7 +53,7 @@ func layOut(rows [][]string, width int, paint func(column int, whole, cut string
 				line.WriteString(columnGap)
 			}
 			cell := cut(whole, columns[i])
-			room := columns[i] - utf8.RuneCountInString(cell)
+			room := columns[i] - cells(cell)
 			if paint != nil {
 				cell = paint(i, whole, cell)
 			}
@@ -84,35 +84,61 @@ func columnWidths(rows [][]string) []int {
 			if i == len(columns) {
 				columns = append(columns, 0)
 			}
-			columns[i] = max(columns[i], utf8.RuneCountInString(cell))
+			columns[i] = max(columns[i], cells(cell))
 		}
 	}
 	return columns
 }
 
-// narrow reduces the widest columns until a line fits, or no column can be
-// reduced.
-func narrow(columns []int, width int) {
+// hasTimes reports whether all cells of a column begin with a time: a time that is cut has lost
+// its zone.
+func hasTimes(rows [][]string, column int) (found bool) {
+	for _, row := range rows[min(1, len(rows)):] {
+		switch {
+		case column >= len(row) || row[column] == "-":
+		case len(row[column]) < len(time.DateTime) || row[column][4] != '-' || row[column][10] != 'T':
+			return false
+		default:
+			found = true
+		}
+	}
+	return found
+}
+
+// narrow reduces the widest columns of rows until a line fits, or no column can be reduced.
+// It reduces times last.
+func narrow(rows [][]string, columns []int, width int) {
+	times := make([]bool, len(columns))
+	for i := range columns {
+		times[i] = hasTimes(rows, i)
+	}
 	for line := tableWidth(columns); line > width; line-- {
-		widest := 0
-		for i := range columns {
-			if columns[i] > columns[widest] {
+		widest := -1
+		for i, column := range columns {
+			first := widest < 0 || times[widest] && !times[i] || times[widest] == times[i] && column > columns[widest]
+			if first && column > narrowest {
 				widest = i
 			}
 		}
-		if columns[widest] <= narrowest {
+		if widest < 0 {
 			return
 		}
 		columns[widest]--
 	}
 }
 
-// cut truncates a text to a number of characters.
+// cut truncates a text to a number of columns.
 func cut(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
+	if cells(text) <= most {
 		return text
 	}
-	return string([]rune(text)[:most-1]) + cutMark
+	taken := 1 // the mark
+	for i, r := range text {
+		if taken += cellsOf(r); taken > most {
+			return text[:i] + cutMark
+		}
+	}
+	return text
 }
 
 // Cut truncates a line to the width of a terminal.
@@ -124,7 +150,7 @@ func Cut(line string, width int) string {
 }
 
 // comfortable is the width up to which a column is shown whole before others are omitted:
-// times fit, and longer texts are cut.
+// longer texts are cut, but for times.
 const comfortable = 24
 
 // fit omits the named columns, in their order, until the table is not wider than
@@ -135,7 +161,9 @@ func fit(rows [][]string, width int, omit []string) [][]string {
 	}
 	columns := columnWidths(rows)
 	for i := range columns {
-		columns[i] = min(columns[i], comfortable)
+		if !hasTimes(rows, i) {
+			columns[i] = min(columns[i], comfortable)
+		}
 	}
 	for _, name := range omit {
 		if tableWidth(columns) <= width {
@@ -200,7 +228,7 @@ func lines(text string, most int) []string {
 		switch {
 		case line == "":
 			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= most:
+		case cells(line)+1+cells(word) <= most:
 			line += " " + word
 		default:
 			all = append(all, line)

@@ -64,3 +64,38 @@ func TestWidthIsUnlimitedWithoutTerminal(t *testing.T) {
 		}
 	}
 }
+
+// A time that is cut has lost its zone: names are cut first, in every zone.
+func TestTimesAreCutLast(t *testing.T) {
+	name := strings.Repeat("settlement_", 6)
+	for _, at := range []string{"2026-11-30T15:17:49.831Z", "2026-11-30T20:47:49.831+05:30"} {
+		rows := [][]string{{"ROLE", "STATE", "NODE", "SINCE"}, {name, "led", name, at}, {"mails", "vacant", "-", "-"}}
+		page := Page{width: 80, tables: 80}
+		page.Table(rows)
+		for line := range strings.Lines(page.text.String()) {
+			if cells(line) > 81 {
+				t.Errorf("%d columns: %s", cells(line)-1, line)
+			}
+		}
+		if !strings.Contains(page.text.String(), "  "+at+"\n") {
+			t.Errorf("the time %s is cut:\n%s", at, page.text.String())
+		}
+	}
+}
+
+// Some characters take two columns of a terminal, and some none.
+func TestWidthsAreThoseOfATerminal(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "api-1": 5, "größte": 6, "gro\u0308ßte": 6, "日本語ノード": 12, "한국어": 6, "ｆｕｌｌ": 8, "🚀": 2, "главный": 7} {
+		if got := cells(text); got != want {
+			t.Errorf("%q takes %d columns, want %d", text, got, want)
+		}
+	}
+	for most, want := range map[int]string{12: "日本語ノード", 11: "日本語ノー…", 10: "日本語ノ…", 1: "…"} {
+		if got := cut("日本語ノード", most); got != want {
+			t.Errorf("cut to %d: %q, want %q", most, got, want)
+		}
+	}
+	if got, want := Table([][]string{{"日本語", "a"}, {"x", "b"}}, Unlimited), "日本語  a\nx       b\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}

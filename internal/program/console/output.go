@@ -100,10 +100,9 @@ func (o *Output) PrintTable(value any, rows [][]string, omit ...string) error {
 	return o.PrintText(value, func(page *Page) { page.Table(rows, omit...) })
 }
 
-// PrintProse writes a value as JSON, or a table with sentences in its last column,
-// wrapped at the terminal's width.
-func (o *Output) PrintProse(value any, rows [][]string) error {
-	return o.PrintTable(value, wrap(rows, terminalWidth(o.Writer)))
+// PrintProse writes a value as JSON, or the table of [Page.Prose].
+func (o *Output) PrintProse(value any, rows [][]string, omit ...string) error {
+	return o.PrintText(value, func(page *Page) { page.Prose(rows, omit...) })
 }
 
 // WriteText prints a text of whole lines. External texts in it must have gone through

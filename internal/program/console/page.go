@@ -63,5 +63,13 @@ func (p *Page) Table(rows [][]string, omit ...string) {
 	p.text.WriteString(layOut(rows, p.tables, paint))
 }
 
+// Prose adds a table with sentences in its last column, wrapped at the width.
+func (p *Page) Prose(rows [][]string, omit ...string) {
+	if !p.all {
+		rows = fit(printableCells(rows), p.tables, omit)
+	}
+	p.Table(wrap(rows, p.width))
+}
+
 // Stale removes the colors from later additions, since old states must not look well.
 func (p *Page) Stale() { p.colors = false }

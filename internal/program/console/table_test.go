@@ -99,3 +99,21 @@ func TestWidthsAreThoseOfATerminal(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
+
+// A sentence in a table is read to its end at any width.
+func TestProseIsWrappedAndNotCut(t *testing.T) {
+	sentence := "api-1 crashed at 2026-11-30T15:22:50Z. Its 4 roles moved to api-2 within 12 ms."
+	page := Page{width: 80, tables: 80}
+	page.Prose([][]string{{"BEGAN", "KIND", "ROLES", "WHAT"}, {"2026-11-30T15:22:50.618Z", "crash", "4", sentence}}, "ROLES", "KIND")
+	text := page.text.String()
+	for word := range strings.FieldsSeq(sentence) {
+		if !strings.Contains(text, word) {
+			t.Errorf("%q is missing in\n%s", word, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if cells(line) > 81 {
+			t.Errorf("%d columns: %s", cells(line)-1, line)
+		}
+	}
+}

@@ -53,7 +53,7 @@ func (c *historyCommand) printIncidents(ctx context.Context, backend *postgres.B
 			console.ShortTime(found.Began), string(found.Kind), strconv.Itoa(len(found.Moves)), console.Flatten(found.Sentence(time.Local)),
 		})
 	}
-	return c.out.PrintTable(printed, rows, "ROLES", "KIND")
+	return c.out.PrintProse(printed, rows, "ROLES", "KIND")
 }
 
 func newIncidentRecord(i incident.Incident) IncidentRecord {

@@ -126,8 +126,7 @@ func outages(before, after snapshot) []event {
 	if o == nil || before.outage != nil && before.outage.Began.Equal(o.Began) {
 		return nil
 	}
-	text := fmt.Sprintf("outage: no node reached the database for %s from %s; roles without a working leader: %d",
-		console.SpellDuration(o.Ended.Sub(o.Began)), console.ShortTime(o.Began), len(o.Roles))
+	text := fmt.Sprintf("no node reached the database for %s; roles that stood still: %d", console.SpellDuration(o.Ended.Sub(o.Began)), len(o.Roles))
 	return []event{{o.Ended, text, true}}
 }
 

@@ -16,8 +16,8 @@ import (
 
 const topLong = `Show roles, leaders, terms and nodes live, and changes such as failovers as they happen.
 Firing alerts and failing schedules and processors are above the roles; roles without a
-leader and dead nodes are first in their lists. It needs a terminal of at least 80 columns by 12 lines; in a pipe, use tenure status
---watch or tenure observe.
+leader and dead nodes are first in their lists. It needs a terminal of at least 80
+columns by 12 lines; in a pipe, use tenure status --watch or tenure observe.
 
 The arrows select a role, or after the tab key a node. s makes the leader of the role
 step down, d drains the node and u undrains it, each after a confirmation with y. q

@@ -15,6 +15,7 @@ import (
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/live"
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/program/console"
 )
 
 var start = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -116,7 +117,7 @@ func TestOutageIsShownOnce(t *testing.T) {
 	m := &model{}
 	m.take(reading(0, s))
 	m.take(reading(time.Second, s))
-	if got := texts(m.events); len(got) != 1 || !strings.HasPrefix(got[0], "outage: no node reached the database for 38 s from ") || !strings.HasSuffix(got[0], "working leader: 2") {
+	if got := texts(m.events); len(got) != 1 || got[0] != "no node reached the database for 38 s; roles that stood still: 2" {
 		t.Errorf("%q", got)
 	}
 	s.outage = &history.Outage{Began: start.Add(time.Second), Ended: start.Add(2 * time.Second)}
@@ -296,5 +297,19 @@ func TestHiddenRowsAreCounted(t *testing.T) {
 		if empty := slices.Index(lines, ""); empty >= 0 && hidden > 0 || (hidden == 0) != (height == 50) || !strings.Contains(lines[0], "vacant 0") {
 			t.Errorf("with %d lines, line %d is empty and %d lists hide rows:\n%s", height, empty, hidden, strings.Join(lines, "\n"))
 		}
+	}
+}
+
+// On 80 columns a change of the last hours is read to its end.
+func TestChangesFitInto80Columns(t *testing.T) {
+	t.Parallel()
+	const text = "settlement has no leader: the term of worker-7d9c5b ended (resigned)"
+	m := &model{events: []event{{start.Add(-13 * time.Hour), "an old one", false}, {start, text, true}}}
+	lines := view{80, 24, false, start}.changes(m, 3)
+	if old, want := lines[1], "  "+console.ShortTime(start.Add(-13*time.Hour))+"  an old one"; old != want {
+		t.Errorf("%q, want %q", old, want)
+	}
+	if got, want := lines[2], "  "+start.Local().Format(time.TimeOnly)+"  "+text; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

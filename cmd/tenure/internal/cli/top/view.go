@@ -199,9 +199,18 @@ func (v view) changes(m *model, n int) []string {
 		if e.bad {
 			look = bad
 		}
-		lines = append(lines, v.paint(look, "  "+console.ShortTime(e.at)+"  "+e.text))
+		lines = append(lines, v.paint(look, "  "+v.lately(e.at)+"  "+e.text))
 	}
 	return lines
+}
+
+// lately is a time of the local day if it is less than half a day ago: a date would leave no room
+// for what happened.
+func (v view) lately(at time.Time) string {
+	if v.now.Sub(at) < 12*time.Hour {
+		return at.Local().Format(time.TimeOnly)
+	}
+	return console.ShortTime(at)
 }
 
 func (v view) footer(m *model) string {

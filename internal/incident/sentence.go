@@ -196,7 +196,7 @@ func (i Incident) led() (n int) {
 	return n
 }
 
-// retired returns how many of the roles need no leader any more.
+// retired returns how many of the roles no longer need a leader.
 func (i Incident) retired() int { return len(i.Moves) - i.led() - i.Vacant() }
 
 func have(n int) string {

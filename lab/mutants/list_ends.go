@@ -137,8 +137,14 @@ var endMutants = []mutant{
 	{
 		name: "incident: a vacant role has been retired",
 		file: "internal/incident/sentence.go", from: "return len(i.Moves) - i.led() - i.Vacant()", to: "return len(i.Moves) - i.led()",
-		promise: "a sentence says that a role moved, has no leader or has been retired, as it is",
+		promise: "a sentence says that a role moved, has no leader or has been retired",
 		tests:   []tests{in("internal/incident", "^TestGroupDescribesWhatHappened$")}, says: "and 2 have been retired",
+	},
+	{
+		name: "history: an incident ends with the period",
+		file: "cmd/tenure/internal/cli/roles/history_incidents.go", from: "query.Until = until.Add(aftermath)", to: "query.Until = until",
+		promise: "history --incidents --until shows what became of the roles later",
+		tests:   []tests{inCommand("internal/cli", "^TestHistoryShowsTermsAndNodeChanges$")}, says: "the crash began at",
 	},
 	{
 		name: "history: a role whose run is overdue is at rest",

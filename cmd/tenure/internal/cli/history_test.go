@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,6 +87,14 @@ func checkIncidents(t *testing.T, place place) {
 	crash := seen.Incidents[0]
 	if len(crash.Moves) != 1 || crash.Moves[0].From != "two" || crash.Moves[0].To != "one" || crash.Moves[0].Vacant == nil || time.Time(crash.Ended).IsZero() {
 		t.Errorf("%+v; want the move of the role from two to one", crash)
+	}
+	began := time.Time(crash.Began)
+	for until, want := range map[time.Time][]roles.IncidentRecord{began: seen.Incidents[1:], began.Add(time.Microsecond): seen.Incidents} {
+		var bounded roles.IncidentHistoryRecord
+		invoke(t, place.with("history", "--incidents", "--until", until.Format(time.RFC3339Nano), "-o", "json")...).want(t, console.ExitDone).decode(t, &bounded)
+		if !reflect.DeepEqual(bounded.Incidents, want) {
+			t.Errorf("until %v, the crash began at %v: %+v; want %+v", until, began, bounded.Incidents, want)
+		}
 	}
 	text := invoke(t, place.with("history", "--incidents")...).want(t, console.ExitDone).stdout
 	if !strings.Contains(text, "two crashed at ") || !strings.Contains(text, "Its role billing moved to one within ") {

@@ -2,6 +2,7 @@ package roles
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,9 +28,16 @@ type IncidentRecord struct {
 // maxChanges is how many changes of each kind are read to find incidents.
 const maxChanges = 20_000
 
+// aftermath is how long after the end of the period the changes that belong to an
+// incident are read.
+const aftermath = time.Hour
+
 func (c *historyCommand) printIncidents(ctx context.Context, backend *postgres.Backend, query history.Query) error {
-	most := query.Limit
+	most, until := query.Limit, query.Until
 	query.Limit = maxChanges
+	if !until.IsZero() {
+		query.Until = until.Add(aftermath)
+	}
 	var (
 		changes incident.Changes
 		err     error
@@ -43,7 +51,9 @@ func (c *historyCommand) printIncidents(ctx context.Context, backend *postgres.B
 	if changes.Outages, err = backend.Outages(ctx, query); err != nil {
 		return err
 	}
-	incidents := incident.Group(changes)
+	incidents := slices.DeleteFunc(incident.Group(changes), func(i incident.Incident) bool {
+		return !until.IsZero() && !i.Began.Before(until)
+	})
 	incidents = incidents[:min(most, len(incidents))]
 	printed := IncidentHistoryRecord{Incidents: make([]IncidentRecord, len(incidents))}
 	rows := [][]string{{"BEGAN", "KIND", "ROLES", "WHAT"}}

@@ -184,16 +184,10 @@ var leaseMutants = []mutant{
 		tests:   []tests{inShared("dialects", "^TestBackendReplacedFileEndsTheSession$/^a_copy_moved_over_it$")}, says: "the term ended after",
 	},
 	{
-		name: "lease: a heartbeat does not look at the log of the file",
-		file: "lease/session.go", from: "beat, s.sameFile)\n", to: "beat, nil)\n",
-		promise: "1 One leader: a session whose log was removed ends within one heartbeat",
-		tests:   []tests{inShared("dialects", "^TestBackendReplacedFileEndsTheSession$/^log_and_index_removed$")}, says: "is still valid after",
-	},
-	{
-		name: "lease: a log that cannot be read is an ordinary failure",
-		file: "lease/internal/sqldb/file.go", from: "		if slices.Contains(unreadable, sqliteCode(err)) { // it reads", to: "		if f == nil { // it reads",
-		promise: "1 One leader: a session whose log was removed ends within one heartbeat",
-		tests:   []tests{inShared("dialects", "^TestBackendReplacedFileEndsTheSession$/^log_and_index_removed$")}, says: "is still valid after",
+		name: "lease: a removed index is not noticed",
+		file: "lease/internal/sqldb/names_linux.go", from: "case path + \"-shm (deleted)\", path", to: "case path",
+		promise: "1 One leader: a session whose index was removed ends within one heartbeat",
+		tests:   []tests{inShared("dialects", "^TestBackendReplacedFileEndsTheSession$/^index_removed$")}, says: "is still valid after",
 	},
 	{
 		name: "lease: a hard link is no second name",

@@ -19,6 +19,9 @@ var replacements = map[string]func(t *testing.T, path string){
 	"removed": func(t *testing.T, path string) {
 		remove(t, path, path+"-wal", path+"-shm")
 	},
+	"index removed": func(t *testing.T, path string) {
+		remove(t, path+"-shm")
+	},
 	"log and index removed": func(t *testing.T, path string) {
 		remove(t, path+"-wal", path+"-shm")
 	},
@@ -59,7 +62,7 @@ func TestBackendReplacedFileEndsTheSession(t *testing.T) {
 	// A heartbeat comes after 9 s, and trust would end after 24 s.
 	const lease, byPoll, byHeartbeat = 27 * time.Second, 6 * time.Second, 18 * time.Second
 	for name, most := range map[string]time.Duration{
-		"removed": byPoll, "a copy moved over it": byPoll, "log and index removed": byHeartbeat,
+		"removed": byPoll, "a copy moved over it": byPoll, "log and index removed": byHeartbeat, "index removed": byHeartbeat,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,11 +98,10 @@ func pathOf(source string) string {
 	return path
 }
 
-// A result of the store is from the file at the path, or an error. A store does not look at
-// the log beside the file.
+// A result of the store is from the file at the path, or an error.
 func TestStoreDetectsReplacedFile(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"removed", "a copy moved over it"} {
+	for _, name := range []string{"removed", "a copy moved over it", "index removed"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			source := sqliteKind.source(t)

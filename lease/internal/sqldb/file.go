@@ -130,9 +130,10 @@ var unreadable = []int{ioError, 11, 26}
 // share their state of a file, so the fault can disappear when the last of them is closed.
 const ioError = 10
 
-// discardBroken discards a connection after a failed read or write of its file.
+// discardBroken discards a connection after a failed read or write of its file, or if its
+// file, log or index was removed.
 func discardBroken(conn *sql.Conn, err error) {
-	if sqliteCode(err) == ioError {
+	if sqliteCode(err) == ioError || errors.Is(err, tenure.ErrSuperseded) {
 		Discard(conn)
 	}
 }

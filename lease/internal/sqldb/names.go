@@ -60,8 +60,9 @@ func checkBeforeUse(ctx context.Context, conn *sql.Conn) error {
 	return SQLite.retryWhileLocked(ctx, func() error { return CheckNames(ctx, conn) })
 }
 
-// CheckNames returns an error if the file of a connection has another name. It does
-// nothing for a database in memory.
+// CheckNames returns an error if the file of a connection has another name, or if its log
+// or index was removed: then each process has a log and an index, and they destroy the
+// file. It does nothing for a database in memory.
 func CheckNames(ctx context.Context, on Querier) error {
 	path, err := pathOf(ctx, on)
 	if err != nil || path == "" {
@@ -72,6 +73,9 @@ func CheckNames(ctx context.Context, on Querier) error {
 		return nil
 	}
 	if err != nil {
+		return err
+	}
+	if err := checkRemains(path); err != nil {
 		return err
 	}
 	return checkNames(path, info)

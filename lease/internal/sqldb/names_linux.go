@@ -38,6 +38,24 @@ func isMounted(path string) (bool, error) {
 	return listsMount(mounts, path)
 }
 
+// checkRemains returns an error if this process has the removed log or index of a file
+// open. Programs that open the file afterwards make others. Without /proc it cannot find
+// out.
+func checkRemains(path string) error {
+	const open = "/proc/self/fd/"
+	descriptors, err := os.ReadDir(open)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	for _, descriptor := range descriptors {
+		switch target, _ := os.Readlink(open + descriptor.Name()); target { // it may be closed by now
+		case path + "-shm (deleted)", path + "-wal (deleted)":
+			return errReplaced(strings.TrimSuffix(target, " (deleted)"), nil)
+		}
+	}
+	return nil
+}
+
 // listsMount reports whether a list of mounts, as in /proc/self/mountinfo, has a path.
 func listsMount(mounts io.Reader, path string) (bool, error) {
 	const place = 4 // of the mount point among the fields

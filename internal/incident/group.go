@@ -127,12 +127,16 @@ func (i *Incident) gaveUpToo(t history.Term) bool {
 	return t.Reason == history.EndResigned && i.Moves[0].From.Reason == history.EndResigned && t.By == "" && !t.Began.After(i.Began)
 }
 
-// lastEnd is when the last term of the incident ended.
+// lastEnd is when the last term of the incident ended, or the last node stopped.
 func (i *Incident) lastEnd() time.Time {
-	if len(i.Moves) == 0 {
-		return i.Began
+	last := i.Began
+	if len(i.Moves) > 0 {
+		last = i.Moves[len(i.Moves)-1].From.Ended
 	}
-	return i.Moves[len(i.Moves)-1].From.Ended
+	if i.stopped.After(last) {
+		return i.stopped
+	}
+	return last
 }
 
 // outageOf returns the outage of a role, if the outage ended the term.
@@ -255,7 +259,7 @@ func (g *grouping) mergeDeployments() []*Incident {
 		stops = nil
 	}
 	for _, i := range g.incidents {
-		if !i.isStop() {
+		if !i.isStop() || g.isShortLived(i) {
 			all = append(all, i)
 			continue
 		}
@@ -269,6 +273,24 @@ func (g *grouping) mergeDeployments() []*Incident {
 }
 
 func (i *Incident) isStop() bool { return i.Kind == Shutdown || i.Kind == Drain }
+
+// isShortLived reports whether the node of a stop had joined shortly before, and none joined
+// under its name after it, such as the node of one command: no node replaced it.
+func (g *grouping) isShortLived(stop *Incident) (short bool) {
+	from, to := stop.Began.Add(-deployment), stop.Began.Add(deployment)
+	after := sort.Search(len(g.joined), func(i int) bool { return g.joined[i].At.After(from) })
+	for _, n := range g.joined[after:] {
+		switch {
+		case len(stop.Nodes) != 1 || n.At.After(to):
+			return short
+		case n.Node == stop.Nodes[0].ID:
+			short = true
+		case short && n.NodeName == stop.Nodes[0].Name:
+			return false
+		}
+	}
+	return short
+}
 
 // joinedAround returns how many nodes joined while others stopped, and stayed: a short-lived
 // node replaces no other.
@@ -309,12 +331,9 @@ func (g *grouping) lastChange(node uuid.UUID, at time.Time) *change {
 }
 
 func merged(stops []*Incident) *Incident {
-	all := &Incident{Kind: Deployment, Began: stops[0].Began, By: stops[0].By, cause: stops[0].cause}
+	all := &Incident{Kind: Deployment, Began: stops[0].Began, By: stops[0].By, cause: stops[0].cause, stopped: stops[len(stops)-1].Began}
 	seen := map[Node]bool{}
 	for _, i := range stops {
-		if end := i.lastEnd(); end.After(all.last) {
-			all.last = end
-		}
 		all.Moves = append(all.Moves, i.Moves...)
 		for _, node := range i.Nodes {
 			if !seen[node] {

@@ -63,8 +63,8 @@ type Incident struct {
 
 	Outage *history.Outage // of the kind Outage
 
-	cause time.Time // when it was caused, if recorded by a change of a node
-	last  time.Time // when the last node stopped, of the kind Deployment
+	cause   time.Time // when it was caused, if recorded by a change of a node
+	stopped time.Time // of a deployment, when the last node began to stop
 }
 
 // ID identifies the incident while more changes become part of it.
@@ -191,9 +191,6 @@ func (i *Incident) finish() {
 	case !led:
 		i.Ended = time.Time{}
 	case i.Ended.IsZero():
-		i.Ended = i.Began
-		if i.last.After(i.Ended) {
-			i.Ended = i.last
-		}
+		i.Ended = i.lastEnd()
 	}
 }

@@ -161,6 +161,32 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 			"deployment: 2 nodes were replaced from 2026-11-23T03:12:07Z to 2026-11-23T03:12:37Z: old-1 and old-2.",
 			"crash: new-0 crashed at 2026-11-23T03:11:17Z.",
 		}},
+		"young nodes that stop while others join": {func(s *story) {
+			for i, node := range []string{"a", "b"} {
+				s.became(node, "active", "", "", when-time.Minute)
+				s.became("new-"+node, "active", "", "", when-time.Minute+time.Second)
+				s.became(node, "left", "active", "", when+time.Duration(i)*time.Second)
+			}
+		}, []string{"shutdown: b stopped at 2026-11-23T03:12:08Z.", "shutdown: a stopped at 2026-11-23T03:12:07Z."}},
+		"nodes that stop after they joined beside others": {func(s *story) {
+			s.became("b", "active", "", "", when-time.Minute)
+			s.became("c", "active", "", "", when-30*time.Second)
+			s.became("new", "active", "", "", when+time.Second)
+			for i, node := range []string{"a", "b", "c"} {
+				s.became(node, "left", "active", "", when+time.Duration(i)*90*time.Second)
+			}
+		}, []string{
+			"shutdown: c stopped at 2026-11-23T03:15:07Z.", "shutdown: b stopped at 2026-11-23T03:13:37Z.", "shutdown: a stopped at 2026-11-23T03:12:07Z.",
+		}},
+		"a restart of young nodes": {func(s *story) {
+			for i, node := range []string{"a", "b"} {
+				s.became(node, "active", "", "", when-time.Minute)
+				s.became(node, "left", "active", "", when+time.Duration(i)*time.Second)
+				s.changes.Nodes = append(s.changes.Nodes, history.NodeChange{
+					At: at(when + time.Duration(i)*time.Second + time.Millisecond), Node: s.node(node + " again"), NodeName: node, Status: "active",
+				})
+			}
+		}, []string{"deployment: 2 nodes were replaced from 2026-11-23T03:12:07Z to 2026-11-23T03:12:08Z: a and b."}},
 		"a death that no node observed": {func(s *story) {
 			s.moves(1, "api-1", when, when, history.EndCrashed, "api-2")
 			s.changes.Terms[0].Cause, s.changes.Terms[1].PrecedingSilence = history.CauseUnobserved, 7200*time.Millisecond

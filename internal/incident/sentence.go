@@ -84,7 +84,7 @@ func (i teller) event() string {
 	case Shutdown:
 		return fmt.Sprintf("%s stopped at %s%s.%s", i.names(), at(i.Began), i.requester(), i.moved("Its"))
 	case Deployment:
-		return fmt.Sprintf("%d nodes were replaced from %s to %s: %s.%s", len(i.Nodes), at(i.Began), at(i.last), i.names(), i.moved("Their"))
+		return fmt.Sprintf("%d nodes were replaced from %s to %s: %s.%s", len(i.Nodes), at(i.Began), at(i.lastEnd()), i.names(), i.moved("Their"))
 	case Rebalance:
 		return fmt.Sprintf("%s handed over %s at %s%s.", i.names(), roles(len(i.Moves)), at(i.Began), i.to())
 	default:

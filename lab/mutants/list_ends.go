@@ -147,6 +147,12 @@ var endMutants = []mutant{
 		tests:   []tests{inCommand("internal/cli", "^TestHistoryShowsTermsAndNodeChanges$")}, says: "the crash began at",
 	},
 	{
+		name: "incident: nodes that join replace one of a single command",
+		file: "internal/incident/group.go", from: " || g.isShortLived(i)", to: "",
+		promise: "nodes that stop are not shown as replaced",
+		tests:   []tests{in("internal/incident", "^TestGroupDescribesWhatHappened$")}, says: "shutdown: b stopped at",
+	},
+	{
 		name: "history: a role whose run is overdue is at rest",
 		file: "history/history.go", from: "(t.NextBy.IsZero() || now.Before(t.NextBy))", to: "(t.NextBy.IsZero() || now.After(t.Began))",
 		promise: "a role counts as vacant when its next run is late",

@@ -29,5 +29,8 @@ func WithoutLeader(reason tenure.EndReason, next history.Term) time.Duration {
 func (m Move) WithoutLeader() time.Duration { return WithoutLeader(m.From.Reason, m.To) }
 
 // Planned reports whether a term ended by intention of its node or of an operator. Its
-// next term is a move and no failover.
-func Planned(reason tenure.EndReason) bool { return reason != "" && !unclean(reason) }
+// next term is a move and no failover. A leader whose work ended too early gave up its role
+// with a cause.
+func Planned(t history.Term) bool {
+	return t.Reason != "" && !unclean(t.Reason) && (t.Reason != history.EndResigned || t.Cause == "")
+}

@@ -10,7 +10,7 @@ var pageMutants = []mutant{
 	},
 	{
 		name: "dashboard: a move counts as a failover",
-		file: "internal/incident/without.go", from: "return reason != \"\" && !unclean(reason)", to: "return false",
+		file: "internal/incident/without.go", from: "return t.Reason != \"\" && !unclean(t.Reason) &&", to: "return false &&",
 		promise: "planned moves are not failovers, in counts and medians",
 		tests:   []tests{inServer("dashboard", "^TestTimeWithoutALeaderIncludesTheSilence$")}, says: "want one failover and one move",
 	},
@@ -40,7 +40,13 @@ var pageMutants = []mutant{
 	},
 	{
 		name: "dashboard: a planned end hides stopped work",
-		file: "server/dashboard/health.go", from: "r.state == vacant && !incident.Planned(r.term.Reason)", to: "r.state == vacant && !incident.Planned(\"\")",
+		file: "server/dashboard/health.go", from: "r.state == vacant && !incident.Planned(r.term)", to: "r.state == vacant && (true || incident.Planned(r.term))",
+		promise: "the banner describes what stopped work before what ended as planned",
+		tests:   []tests{inServer("dashboard", "^TestStoppedWorkComesBeforePlannedEnds$")}, says: "after an end for the reason",
+	},
+	{
+		name: "dashboard: a role that was given up for a cause ended as planned",
+		file: "internal/incident/without.go", from: " && (t.Reason != history.EndResigned || t.Cause == \"\")", to: "",
 		promise: "the banner describes what stopped work before what ended as planned",
 		tests:   []tests{inServer("dashboard", "^TestStoppedWorkComesBeforePlannedEnds$")}, says: "after an end for the reason",
 	},

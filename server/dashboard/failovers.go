@@ -24,7 +24,7 @@ const (
 // the next.
 func failoverOf(before, t history.Term) failoverRecord {
 	kind := kindFailover
-	if incident.Planned(before.Reason) {
+	if incident.Planned(before) {
 		kind = kindMove
 	}
 	return failoverRecord{

@@ -46,7 +46,7 @@ func standing(roles int) string {
 func (p *snapshot) lostLeader(n nowRecord) (health, bool) {
 	lost := slices.ContainsFunc(p.names, func(name string) bool {
 		r := p.roles[name]
-		return r.state == vacant && !incident.Planned(r.term.Reason)
+		return r.state == vacant && !incident.Planned(r.term)
 	})
 	if !lost {
 		return health{}, false

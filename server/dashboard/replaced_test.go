@@ -142,14 +142,20 @@ func TestStoppedWorkComesBeforePlannedEnds(t *testing.T) {
 	term := snapshotTerm(1, 1, time.Now().Add(-time.Hour))
 	fillSnapshot(p, reading{terms: []history.Term{term}, whole: true})
 	p.work.Processors = []processorRecord{{Name: "balances", Status: "failed", LastError: "a poison event"}}
-	for reason, want := range map[tenure.EndReason]string{
-		history.EndShutdown: "balances\u2069 failed and needs an operator: \u2068a poison event\u2069. 1 role has no leader.",
-		history.EndCrashed:  "No node leads",
+	const stopped = "balances\u2069 failed and needs an operator: \u2068a poison event\u2069. 1 role has no leader."
+	for _, end := range []struct {
+		reason      tenure.EndReason
+		cause, want string
+	}{
+		{history.EndShutdown, "", stopped},
+		{history.EndResigned, "", stopped},
+		{history.EndResigned, "the command ended 4 times in a row, most recently with exit code 3", "No node leads"},
+		{history.EndCrashed, "", "No node leads"},
 	} {
-		term.Ended, term.Reason = time.Now(), reason
+		term.Ended, term.Reason, term.Cause = time.Now(), end.reason, end.cause
 		p.roles["scheduler"].term, p.roles["scheduler"].state = term, vacant // Set by hand: only the order of sentences is tested
-		if h := p.now().Health; h.Level != critical || !strings.Contains(h.Sentence, want) {
-			t.Errorf("after an end for the reason %s: %q, want %q", reason, h.Sentence, want)
+		if h := p.now().Health; h.Level != critical || !strings.Contains(h.Sentence, end.want) {
+			t.Errorf("after an end for the reason %s %q: %q, want %q", end.reason, end.cause, h.Sentence, end.want)
 		}
 	}
 }

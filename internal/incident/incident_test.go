@@ -96,6 +96,13 @@ func TestGroupDescribesWhatHappened(t *testing.T) {
 				s.became(node, "active", "active", "", when+38*time.Second)
 			}
 		}, []string{"outage: No node reached the database from 2026-11-23T03:12:07Z to 2026-11-23T03:12:45Z (38.0 s); the server lost its locks. 2 roles stood still for up to 39.0 s."}},
+		"an outage whose leaders had been silent before": {func(s *story) {
+			s.changes.Outages = []history.Outage{{Began: at(when), Ended: at(when + 7*time.Second), ServerChanged: true, Roles: []string{"api-1-00", "api-2-00"}}}
+			for i, node := range []string{"api-1", "api-2"} {
+				s.moves(1, node, when+time.Second, when+12*time.Second, history.EndServerChanged, "api-2")
+				s.changes.Terms[len(s.changes.Terms)-1].PrecedingSilence = time.Duration(15-i) * time.Second
+			}
+		}, []string{"outage: No node reached the database from 2026-11-23T03:12:07Z to 2026-11-23T03:12:14Z (7.0 s); the server lost its locks. 2 roles stood still for up to 15.0 s."}},
 		"a drain": {func(s *story) {
 			s.became("api-1", "draining", "active", "alice", when-time.Second)
 			s.moves(3, "api-1", when, when+5*time.Millisecond, history.EndHandedOver, "api-2")

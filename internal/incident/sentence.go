@@ -252,7 +252,14 @@ func (i teller) stoodStill() string {
 	if retired := i.retired(); retired == len(i.Moves) {
 		return fmt.Sprintf("%s and %s been retired.", text, have(retired))
 	}
-	return fmt.Sprintf("%s for up to %s.", text, printable.Duration(i.took()))
+	longest := time.Duration(0)
+	for _, m := range i.Moves {
+		longest = max(longest, m.WithoutLeader())
+	}
+	if longest == 0 { // it is not known of any role
+		longest = i.took()
+	}
+	return fmt.Sprintf("%s for up to %s.", text, printable.Duration(longest))
 }
 
 // took is the time from the cause until the last role was led again, or in a deployment or

@@ -138,6 +138,9 @@ func movesOf(i incident.Incident) []record.Move {
 		if m.To.Term == 0 {
 			return math.MaxInt64
 		}
+		if without := m.WithoutLeader(); without >= 0 {
+			return without
+		}
 		return m.To.Began.Sub(m.From.Ended)
 	}
 	sorted := slices.SortedStableFunc(slices.Values(i.Moves), func(a, b incident.Move) int {

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,9 @@ func TestAgeCountsFromLastReadAfterRest(t *testing.T) {
 		n := p.now()
 		if age, outage := time.Since(*n.UnreadSince), time.Since(*n.Health.Since); age != time.Hour+3*time.Second || outage != 3*time.Second {
 			t.Errorf("the state is %v old, and the database cannot be read for %v; want 1h0m3s and 3s", age, outage)
+		}
+		if want := "and was read last at " + moment(*n.UnreadSince); !strings.Contains(n.Health.Sentence, want) {
+			t.Errorf("the banner is %q, which may have been false for an hour; want %q in it", n.Health.Sentence, want)
 		}
 	})
 }

@@ -29,10 +29,17 @@ func (p *snapshot) unreadable(n nowRecord) (health, bool) {
 	case !p.seen:
 		return health{Level: critical, Sentence: "The database cannot be read.", Since: n.UnreadSince}, true
 	default:
-		since := p.onClock(p.problem.since)
-		text := "The database cannot be read since " + moment(*since) + ": " + standing(n.Roles) + "."
-		return health{Level: critical, Sentence: text, Since: since, Incident: unreadableID}, true
+		return health{Level: critical, Sentence: p.cannotBeRead(), Since: p.onClock(p.problem.since), Incident: unreadableID}, true
 	}
+}
+
+// cannotBeRead is a sentence on a database that has been read before.
+func (p *snapshot) cannotBeRead() string {
+	text := "The database cannot be read since " + moment(*p.onClock(p.problem.since))
+	if p.readAt.Before(p.problem.since) { // there was no viewer, so it may have been down for longer
+		text += " and was read last at " + moment(*p.onClock(p.readAt))
+	}
+	return text + ": " + standing(len(p.names)) + "."
 }
 
 // standing describes the roles while the database cannot be read: nodes renew their

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/exactly-one/tenure/internal/incident"
@@ -39,7 +38,7 @@ func (p *snapshot) unreadableIncident() (incidentRecord, bool) {
 	began := *p.onClock(p.problem.since)
 	return incidentRecord{
 		ID: unreadableID, Kind: string(incident.Outage), Unplanned: true, Began: began, Nodes: []nodeName{}, Roles: len(p.names),
-		Sentence: fmt.Sprintf("The database cannot be read since %s: %s.", moment(began), standing(len(p.names))),
+		Sentence: p.cannotBeRead(),
 	}, true
 }
 

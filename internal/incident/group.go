@@ -242,7 +242,13 @@ func (g *grouping) isKnown(node Node, at time.Time) bool {
 // inOutage reports whether a time is in an outage, or shortly after it.
 func (g *grouping) inOutage(at time.Time) bool {
 	next := sort.Search(len(g.outages), func(i int) bool { return g.outages[i].Began.After(at) })
-	return next > 0 && at.Before(g.outages[next-1].Outage.Ended.Add(window))
+	return next > 0 && g.outages[next-1].Covers(at)
+}
+
+// Covers reports whether a time is in the outage of an incident, or shortly after it, when nodes
+// find others without a session.
+func (i Incident) Covers(at time.Time) bool {
+	return i.Outage != nil && !at.Before(i.Began) && at.Before(i.Outage.Ended.Add(window))
 }
 
 // mergeDeployments returns the incidents, with the stops of replaced nodes as one.

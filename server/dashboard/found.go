@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/internal/incident"
 	"github.com/exactly-one/tenure/internal/program/record"
 )
@@ -54,6 +55,7 @@ type found struct {
 	began   map[termKey]int     // by the next term, which began
 	ofNode  map[uuid.UUID][]int
 	outages []failoverRecord // oldest first
+	down    []int            // the indexes of outages
 }
 
 func newFound(all []incident.Incident) *found {
@@ -71,6 +73,7 @@ func newFound(all []incident.Incident) *found {
 	}
 	for n, i := range slices.Backward(all) {
 		if i.Kind == incident.Outage {
+			f.down = append(f.down, n)
 			f.outages = append(f.outages, failoverRecord{
 				gap:  gap{Without: record.Known(i.Outage.Ended.Sub(i.Outage.Began))},
 				Kind: kindOutage, At: i.Outage.Ended, Roles: len(i.Outage.Roles), Incident: f.records[n].ID,
@@ -110,6 +113,12 @@ func (f *found) incidentOfEvent(e eventRecord) string {
 			if e.At.Sub(f.records[one].Began).Abs() <= 2*time.Minute && f.records[one].Kind != string(incident.Change) && !joins(e) {
 				n, ok = one, true
 				break
+			}
+		}
+		if !ok && e.By == "" && e.Previous != "" && (e.Status == dead || e.Status == string(tenure.StatusActive)) {
+			n = slices.IndexFunc(f.down, func(n int) bool { return f.all[n].Covers(e.At) })
+			if ok = n >= 0; ok {
+				n = f.down[n]
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure/history"
+	"github.com/exactly-one/tenure/internal/incident"
 	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/record"
 )
@@ -333,5 +334,34 @@ func TestRecordedOutageIsServed(t *testing.T) {
 	}
 	if response, _ := w.request(http.MethodGet, "/api/incident?id=0123", ""); response.StatusCode != http.StatusNotFound {
 		t.Errorf("an unknown incident: %s", response.Status)
+	}
+}
+
+// After an outage, nodes find others without a session, mark them as dead, and return: that is part
+// of the outage, and no other event beside it.
+func TestOutageCoversTheReturnOfItsNodes(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 11, 30, 15, 26, 49, 0, time.UTC)
+	outage := incident.Incident{Kind: incident.Outage, Began: began, Ended: began.Add(7 * time.Second), Outage: &history.Outage{Began: began, Ended: began.Add(7 * time.Second)}}
+	f := newFound([]incident.Incident{{Kind: incident.Shutdown, Began: began.Add(time.Hour)}, outage})
+	for what, c := range map[string]struct {
+		event   eventRecord
+		after   time.Duration
+		covered bool
+	}{
+		"marked as dead":           {eventRecord{Status: "dead", Previous: "active"}, 8 * time.Second, true},
+		"active again":             {eventRecord{Status: "active", Previous: "dead"}, 9 * time.Second, true},
+		"a new session":            {eventRecord{Status: "active", Previous: "active"}, 9 * time.Second, true},
+		"marked as dead later":     {eventRecord{Status: "dead", Previous: "active"}, time.Minute, false},
+		"marked as dead before":    {eventRecord{Status: "dead", Previous: "active"}, -time.Second, false},
+		"a new node":               {eventRecord{Status: "active"}, 9 * time.Second, false},
+		"drained by an operator":   {eventRecord{Status: "draining", Previous: "active", By: "anna"}, 9 * time.Second, false},
+		"undrained by an operator": {eventRecord{Status: "active", Previous: "draining", By: "anna"}, 9 * time.Second, false},
+		"a node that left":         {eventRecord{Status: "left", Previous: "draining"}, 9 * time.Second, false},
+	} {
+		c.event.Kind, c.event.Node, c.event.At = eventNode, uuid.New(), began.Add(c.after)
+		if got := f.incidentOfEvent(c.event) == outage.ID(); got != c.covered {
+			t.Errorf("%s: part of the outage: %v, want %v", what, got, c.covered)
+		}
 	}
 }

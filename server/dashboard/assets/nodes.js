@@ -26,7 +26,7 @@ export default function nodes(page) {
     label: "Nodes", hold: "used", key: (n) => n.id, empty: "No node matches.", notable: (n) => `${n.status} ${n.led_roles} ${n.drained}`,
     columns: [
       { title: "Node", width: "minmax(8rem, 1.6fr)", narrow: "minmax(0, 1.4fr)", cell: (n) => name(n.name, pageLink("node", n.id)) },
-      { title: "State", width: "7.2rem", narrow: "6.8rem", cell: (n) => { const [level, text, shape] = statusOf(n.status); return statusWithAge(level, n.drained && n.status === "draining" ? "drained" : text, shape); } },
+      { title: "State", width: "7.4rem", narrow: "7.4rem", cell: (n) => { const [level, text, shape] = statusOf(n.status); return statusWithAge(level, n.drained && n.status === "draining" ? "drained" : text, shape); } },
       { title: "Leads", width: "4.5rem", narrow: "3rem", number: true, cell: (n) => h("span", { class: "figure" }, grouped(n.led_roles)) },
       { title: "Load", width: "8.5rem", wide: true, cell: (n) => (n.status === "dead" ? "–" : h("span", { class: "metered" }, meter(n.load), h("span", { class: "figure" }, `${Math.round(100 * n.load)} %`))) },
       { title: "In flight", width: "5rem", number: true, wider: true, cell: (n) => h("span", { class: "figure" }, grouped(n.in_flight)) },

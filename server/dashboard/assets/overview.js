@@ -44,7 +44,7 @@ export default function overview(page) {
   const filter = { state: parameter("state", "", ["led", "silent", "vacant", "at rest"]) };
   const columns = [
     { title: "Role", sort: "name", width: "minmax(9rem, 2fr)", narrow: "minmax(0, 1.3fr)", cell: (r) => name(r.role, roleLink(r.role)) },
-    { title: "State", sort: "state", width: "7rem", narrow: "6.4rem", cell: roleStatus },
+    { title: "State", sort: "state", width: "7.4rem", narrow: "7.4rem", cell: roleStatus },
     { title: "Leader", sort: "leader", width: "minmax(7rem, 1.5fr)", narrow: "minmax(0, 1fr)", cell: (r) => [!isLed(r) ? h("span", { class: "faint" }, "none") : name(r.node_name, pageLink("node", r.node)), h("span", { class: "narrow small faint" }, "for ", timeInState(r, short))] },
     { title: "Why it changed", width: "minmax(8rem, 1.7fr)", wide: true, cell: (r) => lines(lastChange(r)) },
     { title: "Term", sort: "term", width: "4.5rem", number: true, wide: true, cell: (r) => h("span", { class: "figure", title: String(r.term) }, shortTerm(r.term)) },

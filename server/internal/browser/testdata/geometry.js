@@ -14,6 +14,7 @@
 // cut off. Of a modal dialog, only its content is checked.
 (width) => {
   const slack = 1.5; // pixels: browsers round boxes
+  document.querySelectorAll(".with-age .small").forEach((age) => { age.textContent = "as of 59 min ago"; }); // the longest one must fit
   const page = document.documentElement;
   const root = document.querySelector("dialog:modal") ?? document.body;
   const findings = [];
@@ -295,8 +296,13 @@
     report("sideways", { text: widest.textContent, element: widest, box: box(widest.getBoundingClientRect()) });
   }
 
-  // checkGaps checks the parts of a name, each of which is in a box.
+  // checkGaps checks the parts of a name, each of which is in a box, and the names of a legend.
   function checkGaps() {
+    for (const e of root.querySelectorAll(".legend > span")) {
+      const content = document.createRange(), room = box(e.getBoundingClientRect());
+      content.selectNodeContents(e);
+      if (isShown(e) && room.right - content.getBoundingClientRect().right > 4 * slack) report("gap", { text: e.textContent, element: e, box: room });
+    }
     for (const e of root.querySelectorAll(":is(.name, .in-text) > span")) {
       const text = document.createRange(), room = box(e.getBoundingClientRect());
       text.selectNodeContents(e);

@@ -81,7 +81,7 @@ export function lanes(incident, begin, end, whole = "Incident", search = () => "
         c.fillStyle = color("--critical");
         c.fillRect(right - 2, y + 1, 3, lane - 2);
       }
-      vacantSince = ended;
+      vacantSince = why === "completed" ? null : ended; // then the role is at rest
     }
     if (vacantSince !== null && vacantSince < now()) gap(c, role, vacantSince, now(), x, y, color);
   }

@@ -50,14 +50,17 @@ export function short(seconds) {
 
 export const since = (time) => (now() - Date.parse(time)) / 1000;
 
+// isAhead says whether a past time lies ahead: the database's clock was ahead, and was set back.
+export const isAhead = (time) => since(time) < -10;
+
 export function ago(time) {
   const s = since(time);
-  return s < 1.5 ? "now" : s < 60 ? `${Math.floor(s)} s ago` : s < 86400 ? `${long(s)} ago` : moment(time);
+  return isAhead(time) ? moment(time) : s < 1.5 ? "now" : s < 60 ? `${Math.floor(s)} s ago` : s < 86400 ? `${long(s)} ago` : moment(time);
 }
 
 export function until(time) {
   const s = -since(time);
-  return s <= 0 ? "now" : `in ${long(s)}`;
+  return s < -15 ? `due ${short(-s)} ago` : s <= 0 ? "now" : `in ${long(s)}`;
 }
 
 const shown = {

@@ -3,7 +3,7 @@
 import { updateElement, figures, h, lines, meter, name, panel } from "./dom.js";
 import { get } from "./api.js";
 import { pageLink, parameter, setParameters } from "./address.js";
-import { ago, count, duration, grouped, long, short, shortTerm, since, statusOf, whole, isLed } from "./format.js";
+import { ago, count, duration, grouped, isAhead, long, short, shortTerm, since, statusOf, whole, isLed } from "./format.js";
 import { ageText, statusWithAge, staleSeconds } from "./staleness.js";
 import { state } from "./live.js";
 import { list } from "./table.js";
@@ -33,7 +33,7 @@ export function leaseCell(role) {
 const inStateSince = (role) => role.ended_at ?? (isLed(role) ? role.began_at : null);
 
 // timeInState returns for how long a role has been in its state, as far as that is known.
-export const timeInState = (role, format = long) => (inStateSince(role) ? format(since(inStateSince(role)) - staleSeconds()) : "–");
+export const timeInState = (role, format = long) => (inStateSince(role) && !isAhead(inStateSince(role)) ? format(since(inStateSince(role)) - staleSeconds()) : "–");
 
 export function roleStatus(role) {
   const [level, text, shape] = statusOf(role.state);

@@ -38,7 +38,7 @@ const untilSignal = "echo works; exec sleep 1000"
 // exampleFile is the configuration file that the documents name.
 const exampleFile = `[[alerts]]
 name = "no_leader"
-condition = "sum(tenure_leader{role='billing'}) == 0"
+condition = "sum(tenure_leader_is_leader{role='billing'}) == 0"
 annotations = { summary = "no leader" }
 notify = ["slack:#ops"]
 [alerts.notifications.slack]

@@ -219,7 +219,7 @@ func (s *stage) try(p plan, text string) error {
 		begun = append(begun, sh)
 		end := sh.terminate
 		switch {
-		case p.beside && !command.MatchString(line): // it ends without a signal
+		case p.beside && (!command.MatchString(line) || strings.HasPrefix(line, "curl -f ")): // it ends without a signal
 			end = sh.ends
 		case p.beside:
 			continue

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/exactly-one/tenure/internal/reach"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
@@ -58,6 +59,7 @@ type loop struct {
 	orphanWait     time.Duration
 	began          time.Time
 	failures       failures
+	reach          reach.Watch
 	schedulesKnown bool // the schedules match their rows
 	readAt         time.Time
 	clock          databaseClock
@@ -71,25 +73,38 @@ type loop struct {
 }
 
 // run runs the schedules until the term ends, or until it is stopping and no
-// job runs. It logs database errors and retries.
-func (l *loop) run(ctx context.Context) {
+// job runs. It logs database errors and retries. The error says why another node should
+// lead.
+func (l *loop) run(ctx context.Context) error {
 	defer l.jobs.Wait()
 	for ctx.Err() == nil {
-		stopping := l.stopping()
+		stopping, began := l.stopping(), time.Now()
 		if err := l.step(ctx, stopping); err != nil {
 			if ctx.Err() == nil {
 				l.log.Warn("running schedules failed; retrying", "error", err)
 				l.recordFailure(ctx, err)
 			}
+			if err := l.reach.Failed(ctx, began); err != nil && !l.jobsRun() {
+				return err
+			}
 			l.schedulesKnown = false
 			wakeup.Sleep(ctx, retryPause)
 			continue
 		}
+		l.reach.Worked()
 		if stopping && len(l.active) == 0 {
-			return
+			return nil
 		}
 		l.wait(ctx, stopping)
 	}
+	return nil
+}
+
+// jobsRun reports whether a job has not returned.
+func (l *loop) jobsRun() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.active) > len(l.outcomes)
 }
 
 func (l *loop) stopping() bool {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/reach"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
@@ -135,7 +136,9 @@ func (s *Scheduler) timetables() []timetable {
 
 // Run campaigns for the role and, in each term, runs the schedules, until ctx ends. Then,
 // and whenever a term is stopping, no more jobs start, and running jobs may finish within
-// the node's StopTimeout. It returns the errors of [tenure.Election.Run].
+// the node's StopTimeout. If the database cannot be reached for some time, although the
+// node's session can, and no job runs, the node leaves the role to other nodes. Run
+// returns the errors of [tenure.Election.Run].
 func (s *Scheduler) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.running++
@@ -163,8 +166,8 @@ func (s *Scheduler) lead(ctx context.Context, term *tenure.Term) error {
 		active:     map[int64]*schedule{},
 		finished:   make(chan struct{}, 1),
 		began:      time.Now(),
+		reach:      reach.Watch{Database: s.database},
 	}
 	l.adopt()
-	l.run(ctx)
-	return nil
+	return l.run(ctx)
 }

@@ -40,10 +40,16 @@ func one[T any](w *world, sql string, args ...any) T {
 // function is called.
 func (w *world) run(node *tenure.Node, config cron.Config, schedules ...cron.Schedule) (stop func()) {
 	w.Helper()
+	return w.runOn(w.pool, node, config, schedules...)
+}
+
+// runOn is run with another pool.
+func (w *world) runOn(pool *pgxpool.Pool, node *tenure.Node, config cron.Config, schedules ...cron.Schedule) (stop func()) {
+	w.Helper()
 	if config.Role == (tenure.Role{}) {
 		config.Role = tenure.NamedRole("scheduler") // its default key is one lock for all tests of a server
 	}
-	scheduler, err := cron.New(node, w.pool, config)
+	scheduler, err := cron.New(node, pool, config)
 	if err != nil {
 		w.Fatal(err)
 	}

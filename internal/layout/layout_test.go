@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"internal/pgserver", "internal/feed", "internal/wakeup", "internal/logqueue"},
 	{"."},
 	{"dberr", "doctor", "history", "internal/singlerole"},
-	{"internal/installation", "internal/pgdial", "internal/doorbell"},
+	{"internal/installation", "internal/pgdial", "internal/doorbell", "internal/reach"},
 	{"internal/schema"},
 	{"internal/features", "internal/leaderwatch", "internal/incident"},
 	{"postgres", "lease", "tenuretest", "agent", "internal/sessiontest", "internal/audit"},

@@ -201,4 +201,10 @@ var edgeMutants = []mutant{
 		promise: "the history has the vacancy although the leader has opened a new session",
 		tests:   []tests{in("postgres", "^TestVacancyOfHungServerProcessIsRecorded$")}, says: "the vacancy was",
 	},
+	{
+		name: "work: a leader whose connections fail keeps its role",
+		file: "internal/reach/reach.go", from: "giveUpAfter = 10 * time.Second", to: "giveUpAfter = 1000 * time.Second",
+		promise: "another node runs the schedules if the leader's pool cannot reach the database",
+		tests:   []tests{in("cron", "^TestLeaderWhosePoolIsCutOffGivesUp$")}, says: "a run on the healthy node",
+	},
 }

@@ -82,6 +82,11 @@ var mysqlSettings = []struct {
 		"SET GLOBAL sql_select_limit = DEFAULT",
 	},
 	{
+		"max_join_size", equal("too low"),
+		"the server refuses to read its tables (error 1104)",
+		"SET GLOBAL max_join_size = DEFAULT",
+	},
+	{
 		"enforce_storage_engine",
 		func(value string, _ map[string]string) bool {
 			return value != "" && !strings.EqualFold(value, "InnoDB")
@@ -119,7 +124,9 @@ func (b *Backend) readBadSettings(ctx context.Context) (found []badSetting, err 
 			return err
 		})
 	})
-	if _, known := values["sql_select_limit"]; !known { // it has shortened this very answer
+	if err != nil && b.db.Dialect.FailureOf(err) == sqldb.FailureJoinSize { // it refuses this very statement
+		values["max_join_size"], err = "too low", nil
+	} else if _, known := values["sql_select_limit"]; !known { // it has shortened this very answer
 		values["sql_select_limit"] = "too low"
 	}
 	if err != nil {

@@ -25,6 +25,7 @@ var badSettings = map[string]string{
 	"sql_safe_updates":       "SET GLOBAL sql_safe_updates = 1",
 	"sql_mode":               "SET GLOBAL sql_mode = 'EMPTY_STRING_IS_NULL,STRICT_ALL_TABLES'",
 	"sql_select_limit":       "SET GLOBAL sql_select_limit = 1",
+	"max_join_size":          "SET GLOBAL max_join_size = 1",
 	"enforce_storage_engine": "SET GLOBAL enforce_storage_engine = 'Aria'",
 }
 

@@ -30,6 +30,7 @@ const (
 	FailurePrivilege
 	FailurePrepared
 	FailureSettings
+	FailureJoinSize
 )
 
 // sqlStates lists PostgreSQL's codes; see appendix A of its manual.
@@ -72,6 +73,7 @@ var mysqlErrors = map[int]Failure{
 	1792: FailureReadOnly, // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
 	1836: FailureReadOnly, // ER_READ_ONLY_MODE
 	1665: FailureSettings, // ER_BINLOG_STMT_MODE_AND_ROW_ENGINE
+	1104: FailureJoinSize, // ER_TOO_BIG_SELECT
 	1021: FailureDiskFull, // ER_DISK_FULL
 	1026: FailureDiskFull, // ER_ERROR_ON_WRITE
 	1114: FailureDiskFull, // ER_RECORD_FILE_FULL

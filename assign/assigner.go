@@ -82,7 +82,8 @@ func (a *Assigner) ensureElection() (*tenure.Election, error) {
 	return election, nil
 }
 
-// Lead assigns rows in a term until it ends or is stopping, and returns nil. It is for
+// Lead assigns rows in a term until it ends or is stopping, and returns nil, or an error if
+// the database cannot be reached for long although the node's session can. It is for
 // programs with several tasks as the leader of one role: call it from the function of
 // [tenure.Election.Run] instead of using [Assigner.Run].
 func (a *Assigner) Lead(ctx context.Context, term *tenure.Term) error {
@@ -97,6 +98,5 @@ func (a *Assigner) Lead(ctx context.Context, term *tenure.Term) error {
 	}
 	a.leads(true)
 	defer a.leads(false)
-	l.run(ctx)
-	return nil
+	return l.run(ctx)
 }

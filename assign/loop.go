@@ -9,6 +9,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/clocks"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/reach"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/wakeup"
 )
@@ -29,32 +30,42 @@ type loop struct {
 	passed func(error)   // records the end of a pass
 }
 
-// run assigns rows until the term ends or is stopping.
-func (l *loop) run(ctx context.Context) {
+// run assigns rows until the term ends or is stopping. The error says why another node
+// should lead.
+func (l *loop) run(ctx context.Context) error {
 	listen, stop := context.WithCancel(ctx)
 	var listening sync.WaitGroup
 	defer listening.Wait()
 	defer stop()
 	listening.Go(func() { l.listenToNodes(listen) })
 	listening.Go(func() { l.listenToRows(listen) })
+	watch := reach.Watch{Database: l.database}
 	for !l.finished(ctx) {
+		began := time.Now()
 		limited, cancel := context.WithTimeout(ctx, window(l.member.Node()))
 		more, err := l.assign(limited)
 		cancel()
 		if ctx.Err() == nil {
 			l.passed(err)
 		}
+		if err == nil {
+			watch.Worked()
+		}
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			l.log.Warn("assigning rows failed", "error", err)
 			l.tableKnown = false
+			if err := watch.Failed(ctx, began); err != nil {
+				return err
+			}
 			l.pause(ctx, l.config.PollInterval, nil)
 		case !more:
 			l.bell.Looked(false)
 			l.pause(ctx, l.config.PollInterval, l.wake)
 		}
 	}
+	return nil
 }
 
 // finished reports whether the loop should return.

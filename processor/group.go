@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/reach"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/retry"
@@ -89,7 +90,9 @@ func (g *Group) Add(config Config) error {
 }
 
 // Run campaigns for the group's role and, in each term, runs all processors, until ctx
-// ends. It returns the errors of [tenure.Election.Run].
+// ends. If no processor can reach the database for some time, although the node's session
+// can, the node leaves the role to other nodes. Run returns the errors of
+// [tenure.Election.Run].
 func (g *Group) Run(ctx context.Context) error {
 	g.mu.Lock()
 	g.running++
@@ -112,6 +115,9 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 	configs := slices.Collect(maps.Values(g.processors))
 	timing := g.node.Timing()
 	tails := newTails(g.database, configs, wake.loops, timing.Lease-timing.Margin, wake.bell.Looked)
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	shared := &trouble{watch: reach.Watch{Database: g.database}, of: len(configs), failing: map[*loop]struct{}{}, giveUp: giveUp}
 	rows := &states{database: g.database, tables: g.tables, term: term, names: slices.Collect(maps.Keys(g.processors)), reading: make(chan struct{}, 1)}
 	measuring := &recorder{database: g.database, tables: g.tables, term: term, log: logger}
 	for i, config := range configs {
@@ -119,7 +125,7 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 			config: config, node: g.node, database: g.database, tables: g.tables, term: term,
 			reader: newReader(g.database, config.Log, config.Selection, config.columns()), tail: tails[i], states: rows,
 			log: logger.With("processor", config.Name), wake: wake.loops[i], inserts: &wake.inserts, changes: &wake.changes,
-			skipping: skipInterval * time.Duration(len(configs)), lastServers: &g.lastServers,
+			skipping: skipInterval * time.Duration(len(configs)), lastServers: &g.lastServers, trouble: shared,
 		}
 		measuring.loops = append(measuring.loops, l)
 		loops.Go(func() { l.run(ctx) })
@@ -128,5 +134,5 @@ func (g *Group) lead(ctx context.Context, term *tenure.Term) error {
 	loops.Wait()
 	stop()
 	listening.Wait()
-	return nil
+	return shared.reason
 }

@@ -48,6 +48,7 @@ type loop struct {
 	unsaved
 
 	lastServers *sync.Map // of the group: the server on which each processor last ran in this process
+	trouble     *trouble  // of the group
 	refusal     string    // last logged reason why the processor cannot begin
 	searched    Cursor    // up to where the log was searched for the time of a new processor's start
 	replays
@@ -109,10 +110,12 @@ func (l *loop) run(ctx context.Context) {
 				continue
 			}
 			l.reportError(ctx, err, time.Since(began))
+			l.trouble.failed(ctx, l, began)
 			l.wait(ctx, errorDelay.next(l.config.PollInterval, l.config.MaxPollInterval), nil, nil)
 			continue
 		}
 		errorDelay = 0
+		l.trouble.worked(l)
 		l.reportWork(ctx, next)
 		if next.why != horizon {
 			stalledAt = time.Time{}

@@ -14,6 +14,7 @@ import (
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
 	"github.com/exactly-one/tenure/internal/features"
+	"github.com/exactly-one/tenure/internal/reach"
 	"github.com/exactly-one/tenure/internal/schema"
 	"github.com/exactly-one/tenure/internal/sweeps"
 	"github.com/exactly-one/tenure/internal/wakeup"
@@ -122,9 +123,15 @@ const retryPause = time.Minute
 
 func (c *Compactor) lead(ctx context.Context, term *tenure.Term) error {
 	logger := c.node.Logger().With("role", term.Role().Name(), "term", term.Number())
+	watch := reach.Watch{Database: c.database}
 	for !termOver(ctx, term) {
-		pause := c.config.Interval
-		if !c.sweep(ctx, term, logger) {
+		pause, began := c.config.Interval, time.Now()
+		if c.sweep(ctx, term, logger) {
+			watch.Worked()
+		} else {
+			if err := watch.Failed(ctx, began); err != nil {
+				return err
+			}
 			pause = min(pause, retryPause)
 		}
 		wakeup.Await(ctx, pause, term.Stopping())

@@ -207,4 +207,10 @@ var edgeMutants = []mutant{
 		promise: "another node runs the schedules if the leader's pool cannot reach the database",
 		tests:   []tests{in("cron", "^TestLeaderWhosePoolIsCutOffGivesUp$")}, says: "a run on the healthy node",
 	},
+	{
+		name: "work: a leader whose processors all fail keeps its role",
+		file: "processor/loop.go", from: "			l.trouble.failed(ctx, l, began)\n", to: "			_ = l.trouble.failed\n",
+		promise: "another node handles events if the leader's pool cannot reach the database",
+		tests:   []tests{in("processor", "^TestLeaderWhosePoolIsCutOffGivesUp$")}, says: "a node that handles the second event",
+	},
 }

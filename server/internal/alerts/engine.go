@@ -13,6 +13,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/internal/reach"
 	"github.com/exactly-one/tenure/internal/wakeup"
 	"github.com/exactly-one/tenure/postgres"
 	"github.com/exactly-one/tenure/server/internal/notifiers"
@@ -146,11 +147,10 @@ func (e *Engine) Run(ctx context.Context, node *tenure.Node) error {
 	defer writing.Wait()
 	defer cancel()
 	err = election.Run(ctx, func(ctx context.Context, term *tenure.Term) error {
-		e.lead(ctx, &termWork{
-			engine: e, tables: t, term: term, node: node.Name(), unreadable: map[uuid.UUID]bool{}, outboxFilled: make(chan struct{}),
+		return e.lead(ctx, &termWork{
+			reach: reach.Watch{Database: t.database}, engine: e, tables: t, term: term, node: node.Name(), unreadable: map[uuid.UUID]bool{}, outboxFilled: make(chan struct{}),
 			log: node.Logger().With("role", term.Role().Name(), "term", term.Number()),
 		})
-		return nil
 	})
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return nil // it ended before the election began
@@ -204,8 +204,9 @@ func (e *Engine) show(leads bool, present map[alertKey]alert, took time.Duration
 	e.leads, e.present, e.took, e.shown = leads, present, took, time.Now()
 }
 
-// lead works for one term, or until it is asked to end.
-func (e *Engine) lead(ctx context.Context, l *termWork) {
+// lead works for one term, or until it is asked to end. The error says why another node
+// should lead.
+func (e *Engine) lead(ctx context.Context, l *termWork) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var beside sync.WaitGroup
@@ -232,13 +233,15 @@ func (e *Engine) lead(ctx context.Context, l *termWork) {
 			beside.Go(func() { l.deliver(ctx) })
 		}
 		if exist || err != nil { // the attempt reports the error
-			l.attempt(ctx)
+			if err := l.attempt(ctx); err != nil {
+				return err
+			}
 		} else { // there never was a rule
 			e.show(true, nil, 0)
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-tick.C:
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
+	"github.com/exactly-one/tenure/internal/reach"
 	"github.com/exactly-one/tenure/metrics"
 	"github.com/exactly-one/tenure/server/internal/series"
 )
@@ -26,6 +27,7 @@ type termWork struct {
 	position   metrics.Position
 	present    map[alertKey]alert // nil if the database has to be asked
 	failing    bool
+	reach      reach.Watch
 	crowded    bool               // there were too many series in the last round
 	unreadable map[uuid.UUID]bool // nodes whose samples cannot be read
 
@@ -34,20 +36,26 @@ type termWork struct {
 }
 
 // attempt does a round. A failed round changes nothing, and the next one does its work.
-// The cause is logged once, for as long as it lasts.
-func (l *termWork) attempt(term context.Context) {
+// The cause is logged once, for as long as it lasts. The error says why another node
+// should lead.
+func (l *termWork) attempt(term context.Context) error {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(term, roundTimeout)
 	defer cancel()
 	err := l.round(ctx)
 	switch {
 	case err != nil && term.Err() != nil:
-		return
+		return nil
 	case err != nil && !l.failing:
 		l.log.Warn("alerts could not be evaluated", "error", err, "again_every", l.engine.config.Interval)
 	case err == nil && l.failing:
 		l.log.Info("alerts are evaluated again")
 	}
-	l.failing = err != nil
+	if l.failing = err != nil; l.failing {
+		return l.reach.Failed(term, began)
+	}
+	l.reach.Worked()
+	return nil
 }
 
 // round reads new samples, evaluates all rules and writes the changes. After a failure to

@@ -5,12 +5,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // behindAgent kills and moves the leaders behind an agent. Each of them is shown by its own
-// name, with that of the agent beside it.
+// name, with that of the agent beside it, and its metrics know its term.
 func behindAgent(s *scene) {
 	folder, err := os.MkdirTemp("", "agent-") // a short path: a socket has no longer one
 	if err != nil {
@@ -21,7 +22,7 @@ func behindAgent(s *scene) {
 	launch(s.T, "host-1", program("tenure"), nil, "agent", "--dsn", s.dsn, "--name", "host-1", "--socket", socket).logs("the agent is ready")
 	s.serve()
 	behind := func(name string, roles ...string) *process {
-		args := []string{"run", "-o", "json", "--agent", socket, "--name", name, "--lease", lease.String()}
+		args := []string{"run", "-o", "json", "--agent", socket, "--name", name, "--lease", lease.String(), "--listen", "127.0.0.1:0", "--log-level", "info"}
 		for _, role := range roles {
 			args = append(args, "--role", role)
 		}
@@ -36,16 +37,20 @@ func behindAgent(s *scene) {
 	next := behind("n3", "billing", "mails")
 	next.await("acquire_failed", "billing", time.Time{})
 	next.await("acquire_failed", "mails", time.Time{})
+	s.measuredBehind("billing", began, first, next)
+	s.measuredBehind("mails", span{mails.started, mails.leads("mails").seen}, mails, next)
 
 	ended := first.kill()
 	acquired := next.await("acquired", "billing", ended.from)
 	s.ledBehind("billing", "n3", span{acquired.Time, acquired.seen})
+	s.measuredBehind("billing", span{ended.from, acquired.seen}, next)
 	s.movedBehind("billing", "n1", "n3", "crashed", `n1 crashed at `+moment+`\. Its role billing moved to n3 within `+brief+`\.`)
 
 	asked := time.Now()
 	s.tenure("step-down", "--role", "mails")
 	acquired = next.await("acquired", "mails", asked)
 	s.ledBehind("mails", "n3", span{acquired.Time, acquired.seen})
+	s.measuredBehind("mails", span{asked, acquired.seen}, next, mails)
 	s.movedBehind("mails", "n2", "n3", "stepped_down", `n2 stepped down from mails at `+moment+`, requested by `+requester()+`\. It moved to n3 within `+brief+`\.`)
 
 	var leads []string
@@ -108,6 +113,38 @@ func (s *scene) ledBehind(role, node string, began span) {
 	}
 	s.page(&page, "/api/role?name="+role)
 	s.equal("page: role", "leader of "+role, page.Role.Node+" behind "+page.Role.Agent, node+" behind host-1")
+}
+
+// measuredBehind compares the metrics of processes behind the agent. The first one leads the
+// role.
+func (s *scene) measuredBehind(role string, began span, leader *process, others ...*process) {
+	s.Helper()
+	leads := `tenure_leader_is_leader{role="` + role + `"}`
+	var figures string
+	read := func(what, url, truth string) (during span) {
+		s.eventually(what, func() bool { // the observer may have heard of a term or its end before
+			during.from = time.Now()
+			_, text := s.get(url)
+			figures, during.to = string(text), time.Now()
+			return metric(figures, leads) == truth
+		})
+		s.equal(what, "leads "+role, metric(figures, leads), truth)
+		return during
+	}
+	during := read("metrics of "+leader.name, s.address(leader)+"/metrics", "1")
+	number := strconv.FormatFloat(float64(s.leaderOf(role).Term), 'g', -1, 64)
+	s.equal("metrics of "+leader.name, "term of "+role, metric(figures, `tenure_leader_term{role="`+role+`"}`), number)
+	led, err := strconv.ParseFloat(metric(figures, `tenure_leader_tenure_seconds{role="`+role+`"}`), 64)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.seconds("metrics of "+leader.name, "time as leader of "+role, &led, between(began, during), span{began.from, during.to})
+	for _, p := range others {
+		read("metrics of "+p.name, s.address(p)+"/metrics", "0")
+		for _, name := range []string{"tenure_leader_term", "tenure_leader_tenure_seconds"} {
+			s.equal("metrics of "+p.name, name+" of "+role, metric(figures, name+`{role="`+role+`"}`), 0)
+		}
+	}
 }
 
 // movedBehind compares what is shown about a move between nodes behind the agent.

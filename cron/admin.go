@@ -253,7 +253,7 @@ func (m *Admin) setPaused(ctx context.Context, name, by string, paused bool) err
 			}
 		}
 		var changed int
-		err := m.one(ctx, setPaused, []any{name, paused, by, action, m.tables.Channel(""), handled, late.until, late.at, late.ticks}, &changed, nil)
+		err := m.one(ctx, setPaused, []any{name, paused, by, action, m.tables.Channel(""), handled, late.until, late.at, late.ticks, time.Now()}, &changed, nil)
 		switch {
 		case err != nil && !errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("%s %s: %w", action, name, err)

@@ -95,7 +95,7 @@ func (m *Admin) Change(ctx context.Context, name string, o Override, by string) 
 		return err
 	}
 	changed, err := m.count(ctx, changeSchedule, name, next.expression, next.zone, next.settings, next.override, by,
-		before, current.Expression, current.Zone, detail, m.tables.Channel(""))
+		before, current.Expression, current.Zone, detail, m.tables.Channel(""), time.Now())
 	if err != nil {
 		return fmt.Errorf("change %s: %w", name, err)
 	}

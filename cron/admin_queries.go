@@ -143,8 +143,8 @@ SELECT c.runs, pg_notify($7, '')::text
 FROM schedule
 CROSS JOIN counted c`
 
-	// A resumed schedule ticks from now on, and after a clock that is ahead now from the true
-	// time: see turnBack. Rows of later, missed ticks were written while
+	// A resumed schedule ticks from now on, and after a clock that is ahead now, of the
+	// caller's, from the true time: see turnBack. Rows of later, missed ticks were written while
 	// the clock was ahead: these ticks can come. A pause records the ticks not handled by
 	// any leader: the ticks after $6.
 	setPaused = `
@@ -152,7 +152,7 @@ WITH changed AS (
     UPDATE {schedules}
     SET paused = $2,
         handled_until = CASE WHEN $2 THEN coalesce($7::timestamptz, handled_until) ELSE clock_timestamp() END,
-        before_gap = CASE WHEN $2 THEN before_gap ELSE '-infinity' END,
+        before_gap = CASE WHEN $2 THEN before_gap WHEN clock_timestamp() > $10::timestamptz + interval '1 minute' THEN '-infinity' END,
         gap_expires = CASE WHEN $2 THEN gap_expires ELSE clock_timestamp() + interval '7 days' END,
         updated_at = clock_timestamp()
     WHERE name = $1 AND paused <> $2 AND ($6::timestamptz IS NULL OR handled_until = $6)
@@ -208,7 +208,10 @@ WITH changed AS (
         settings = $4::jsonb,
         override = $5::jsonb,
         handled_until = CASE WHEN expression = $2 AND timezone = $3 THEN handled_until ELSE clock_timestamp() END,
-        before_gap = CASE WHEN expression = $2 AND timezone = $3 THEN before_gap ELSE '-infinity' END,
+        before_gap = CASE
+            WHEN expression = $2 AND timezone = $3 THEN before_gap
+            WHEN clock_timestamp() > $12::timestamptz + interval '1 minute' THEN '-infinity'
+        END,
         gap_expires = CASE WHEN expression = $2 AND timezone = $3 THEN gap_expires ELSE clock_timestamp() + interval '7 days' END,
         updated_at = clock_timestamp()
     WHERE name = $1 AND override IS NOT DISTINCT FROM $7::jsonb AND expression = $8 AND timezone = $9

@@ -19,9 +19,9 @@ import (
 //     are decided again, by the true time. One change records their number.
 //   - The schedule continues after the last tick handled by the true time.
 //
-// A schedule that begins anew at a time of the clock, resumed or changed, has a gap from
-// -infinity: it continues from the present time. No tick before is decided again. A new
-// schedule has such a gap only if the database's clock is ahead of the program's.
+// A schedule that begins at a time of the clock, new, resumed or changed, has a gap from
+// -infinity if this clock is ahead of the program's: it continues from the present time. No
+// tick before is decided again.
 //
 // Without a gap, the ticks up to handled_until were handled when they were due. If the
 // clock then shows an earlier time, it may be wrong now: the schedule waits for the clock,

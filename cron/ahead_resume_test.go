@@ -70,3 +70,32 @@ func TestScheduleOfAnOperatorContinuesAfterClockWasAhead(t *testing.T) {
 		})
 	}
 }
+
+// A schedule that was resumed at the true time does not follow a clock that is set back
+// later: no tick of the past runs, and none is lost.
+func TestResumedScheduleDoesNotFollowClockThatIsBehind(t *testing.T) {
+	const by = 10 * time.Minute
+	w, clock := newClockWorld(t)
+	var ran tally
+	w.run(w.Node("a", tenure.Config{}), cron.Config{PollInterval: 100 * time.Millisecond},
+		cron.Schedule{Name: "job", Expression: "* * * * * *", CatchUp: cron.CatchUpAll, CatchUpLimit: 100, Job: ran.job})
+	start := time.Now()
+	w.Await("a tick", func() bool { return ran.between(start.Add(-time.Minute), time.Now()) > 0 })
+	w.ok(w.management.Pause(t.Context(), "job", "ann"))
+	w.ok(w.management.Resume(t.Context(), "job", "ann"))
+	resumed := time.Now()
+	w.Await("ticks after it was resumed", func() bool { return ran.between(resumed, time.Now()) >= 2 })
+	clock.Set(t, -by)
+	set := time.Now()
+	w.Await("seconds of the false time", func() bool {
+		now := one[time.Time](w, "SELECT clock_timestamp()")
+		return now.After(set.Add(3*time.Second-by)) && now.Before(set)
+	})
+	clock.Set(t, 0)
+	back := time.Now()
+	w.Await("ticks after the clock was right again", func() bool { return ran.between(back, time.Now()) >= 3 })
+	if n := ran.between(start.Add(-2*by), start.Add(-by/2)); n > 0 {
+		t.Errorf("%d ticks of the false time ran; want none", n)
+	}
+	ran.wantOnce(t)
+}

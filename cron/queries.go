@@ -56,7 +56,10 @@ SET role = excluded.role,
         WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.handled_until
         ELSE clock_timestamp()
     END,
-    before_gap = CASE WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.before_gap ELSE '-infinity' END,
+    before_gap = CASE
+        WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.before_gap
+        WHEN clock_timestamp() > $8::timestamptz + interval '1 minute' THEN '-infinity'
+    END,
     gap_expires = CASE WHEN s.expression = excluded.expression AND s.timezone = excluded.timezone THEN s.gap_expires ELSE clock_timestamp() + interval '7 days' END,
     updated_at = clock_timestamp()
 WHERE s.role = excluded.role

@@ -48,7 +48,7 @@ func (l *loop) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		rows, _ := tx.Query(ctx, l.tables.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts, added) // rows reports the error
+		rows, _ := tx.Query(ctx, l.tables.SQL(loadSchedules), l.term.Role().Name(), l.term.Number(), names, expressions, zones, texts, added, time.Now()) // rows reports the error
 		if loaded, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 			return err
 		}

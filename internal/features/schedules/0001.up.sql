@@ -20,7 +20,7 @@ CREATE TABLE {schedules} (
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
 COMMENT ON COLUMN {schedules}.override IS 'What operators have set of it, in place of what its program declares; with a job, they have added it.';
-COMMENT ON COLUMN {schedules}.before_gap IS 'Up to when ticks were handled before some were missed: the clock may have been ahead. After an operator resumed or changed the schedule, -infinity.';
+COMMENT ON COLUMN {schedules}.before_gap IS 'Up to when ticks were handled before some were missed: the clock may have been ahead. If the schedule began at a false time, -infinity.';
 COMMENT ON COLUMN {schedules}.gap_expires IS 'If ticks are handled up to then, the clock was not ahead.';
 COMMENT ON COLUMN {schedules}.errors IS 'How often in a row its leader could not work.';
 COMMENT ON COLUMN {schedules}.term IS 'The last term of the role whose leader knew the schedule.';

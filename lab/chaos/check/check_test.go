@@ -125,6 +125,11 @@ func TestGoodHistoriesPass(t *testing.T) {
 			h.Runs = append(h.Runs, record.Run{Schedule: "most", ID: 99, ScheduledFor: 5*second + 1, Ticks: 1, State: "succeeded", Effects: 1, Manual: true})
 			h.Ticks = append(h.Ticks, record.Tick{Schedule: "most", Run: 99, Attempt: 1})
 		},
+		"an old figure while the leader of the view was frozen": func(h *record.History) {
+			h.Faults = nil
+			fault(h, "freeze", 2, 18*second, 30*second)
+			h.Figures[20].Age, h.Figures[20].Behind, h.Figures[15].Leader = 23*second, 0, "n2.1"
+		},
 		"an old figure while the server did not answer": func(h *record.History) {
 			fault(h, "server-stop", 0, 5*second, 20*second)
 			h.Figures[20].Age = 21 * second
@@ -277,6 +282,16 @@ func TestViolationsOfHistoriesAreFound(t *testing.T) {
 		"a figure that is old": {check.Figures, "the backlog of the view is 21s old", func(h *record.History) {
 			h.Faults = nil
 			h.Figures[25].Age = 21 * second
+		}},
+		"a figure that is old while another node was frozen": {check.Figures, "the backlog of the view is 23s old", func(h *record.History) {
+			h.Faults = nil
+			fault(h, "freeze", 2, 18*second, 30*second)
+			h.Figures[25].Age, h.Figures[15].Leader = 23*second, "n1.1"
+		}},
+		"a figure that is older than the silence of its leader": {check.Figures, "the backlog of the view is 40s old", func(h *record.History) {
+			h.Faults = nil
+			fault(h, "freeze", 2, 18*second, 30*second)
+			h.Figures[25].Age, h.Figures[15].Leader = 40*second, "n2.1"
 		}},
 		"a heap that grows":         {check.Resources, "the heap grew", func(h *record.History) { grow(h, func(s *record.Sample, i int) { s.Heap += uint64(i) << 21 }) }},
 		"descriptors that leak":     {check.Resources, "the descriptors grew", func(h *record.History) { grow(h, func(s *record.Sample, i int) { s.Descriptors += 2 * i }) }},

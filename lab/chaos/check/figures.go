@@ -28,7 +28,7 @@ func checkFigures(h *record.History, v *Verdict) {
 		if disturbed(h, f.From-int64(age)-int64(undisturbed), f.To) {
 			continue
 		}
-		if age > longestAge {
+		if age > longestAge && age > longestAge+silenced(h, f) {
 			v.violation(Figures, f.From, "%v: the backlog of the view is %v old", since(h, f.From), age.Round(time.Millisecond))
 			continue
 		}
@@ -38,6 +38,23 @@ func checkFigures(h *record.History, v *Verdict) {
 				since(h, f.From), f.Behind, age.Round(time.Millisecond), least, most)
 		}
 	}
+}
+
+// silenced is how much longer a figure may stay the same because of a fault of the node
+// that led the view: it leads until its silence ends its term.
+func silenced(h *record.History, f record.Figure) time.Duration {
+	from := f.From - f.Age - int64(undisturbed)
+	for _, g := range h.Figures {
+		if g.From < from || g.From > f.From || g.Leader == "" {
+			continue
+		}
+		for _, fault := range h.Faults {
+			if fault.Node == number(g.Leader) && fault.From <= f.To && fault.To >= from && !harmless[fault.Kind] {
+				return silence(h.Settings)
+			}
+		}
+	}
+	return 0
 }
 
 // disturbed reports whether the server could not answer in time, or had another clock.

@@ -96,6 +96,7 @@ type Figure struct {
 	Behind   int64
 	Age      int64 // nanoseconds since it was measured
 	More     bool  // there are more
+	Leader   string
 }
 
 // Append is an event whose commit its writer saw acknowledged.

@@ -28,6 +28,9 @@ func TestSeenMomentsAreJudged(t *testing.T) {
 	forgotten := func(h history) history { // of node a
 		return h.with(2*s, steps.Forgets, 0, func(s *steps.Step) { s.Node = "a" })
 	}
+	stepped := func(h history) history {
+		return server(h, 2*s, steps.ClockSteps, 0, func(moment *steps.Step) { moment.Excuse = 3 * s })
+	}
 	restarted := func(h history) history {
 		return append(server(server(h, 2*s, steps.Stops, 0), 3*s, steps.Starts, 0), node(4*s, 3)...)
 	}
@@ -39,6 +42,8 @@ func TestSeenMomentsAreJudged(t *testing.T) {
 		{"the leader has the lock", server(server(led, 2*s, steps.Sees, 0, locks(1)), 3*s, steps.Sees, 0, locks(1)), ""},
 		{"one look without the lock", server(server(led, 2*s, steps.Sees, 0, locks(0)), 3*s, steps.Sees, 0, locks(1)), ""},
 		{"two looks without the lock", server(server(led, 2*s, steps.Sees, 0, locks(0)), 3*s, steps.Sees, 0, locks(0)), "locker = 1"},
+		{"two looks without the lock after a step of the clock", server(server(stepped(led), 2*s, steps.Sees, 0, locks(0)), 3*s, steps.Sees, 0, locks(0)), ""},
+		{"two looks without the lock after the times are true again", server(server(stepped(led), 6*s, steps.Sees, 0, locks(0)), 7*s, steps.Sees, 0, locks(0)), "locker = 1"},
 		{"another session has the lock", server(server(led, 2*s, steps.Sees, 0, locks(2)), 3*s, steps.Sees, 0, locks(2)), "locker = 1"},
 		{"a look after trust", server(server(led, 9*s, steps.Sees, 0, locks(0)), 10*s, steps.Sees, 0, locks(0)), ""},
 		{"a begin under trust", server(led, 2*s, steps.Begins, 2, of2), "one_leader"},

@@ -72,7 +72,7 @@ func New(dsn string, config Config) (*Backend, error) {
 		Config: target, Login: pgdial.Credentials{DSN: dsn, Password: config.Password},
 		Program: config.ApplicationName, Hook: config.Connect, Dialer: pgdial.New(clocks.System()),
 	}
-	b := &Backend{config: config, connect: connect, names: link.NewNames(config.Schema, config.Prefix)}
+	b := &Backend{config: config, connect: connect, names: link.NewNames(config.Schema, config.Prefix, target.User)}
 	b.installation = &install.Installation{
 		Names: b.names, Core: core, Schema: schema.New(b.names.Names, config.ManualMigrations, upper{b}),
 		Connector: connect, Reader: &b.reader, Manual: config.ManualMigrations,

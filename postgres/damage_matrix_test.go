@@ -252,8 +252,7 @@ func commandOf(text string) string {
 	if strings.Contains(text, schema.RepairCommand) {
 		return schema.RepairCommand
 	}
-	statements := strings.ReplaceAll(strings.Join(sqlCommand.FindAllString(text, -1), " "), ":", ";")
-	return strings.ReplaceAll(statements, "TO this user", "TO app")
+	return strings.ReplaceAll(strings.Join(sqlCommand.FindAllString(text, -1), " "), ":", ";")
 }
 
 // namesSame reports whether the node's error has what the doctor found.

@@ -323,7 +323,7 @@ func (b *Backend) explain(err error) error {
 	case errors.Is(err, tenure.ErrTenure):
 		return fmt.Errorf("open a session: %w", err)
 	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
-		return fmt.Errorf("%w: %sopen a session: %w", dberr.ErrPrivilege, sqlstate.Grant(err), err)
+		return fmt.Errorf("%w: %sopen a session: %w", dberr.ErrPrivilege, sqlstate.Grant(err, b.names.Grantee), err)
 	case lacksObject(err): // no retry creates it
 		return fmt.Errorf("%w: open a session: another build of Tenure made the tables, or they are damaged: run tenure doctor: %w", dberr.ErrSchema, err)
 	case sqlstate.Has(err, sqlstate.Untranslatable): // of the node's name, host or description

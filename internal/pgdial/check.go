@@ -14,6 +14,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/grantee"
 )
 
 // examine reads the conditions for the use of a connection. The casts make text of it
@@ -275,7 +276,7 @@ func explain(ctx context.Context, conn *pgconn.PgConn, err error) error {
 			dberr.ErrPrivilege, s.name, s.value(Limits{}), s.why, source[0], err)
 	}
 	if strings.Contains(refused.Message, " set_config") {
-		return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION set_config(text, text, boolean) TO this user: %w", dberr.ErrPrivilege, err)
+		return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION set_config(text, text, boolean) TO %s: %w", dberr.ErrPrivilege, grantee.Of(conn), err)
 	}
 	return wrap(err)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/grantee"
 )
 
 // Statements on the table of versions. It has a row for each step taken.
@@ -101,7 +102,7 @@ func (n Names) Versions(ctx context.Context, database Querier) (Versions, error)
 		return nil
 	})
 	if err != nil {
-		return nil, explain(n.ExplainMissing(err, "migrations"), "SELECT ON TABLE "+n.SQL("{migrations}"))
+		return nil, explain(database, n.ExplainMissing(err, "migrations"), "SELECT ON TABLE "+n.SQL("{migrations}"))
 	}
 	return versions, nil
 }
@@ -116,7 +117,7 @@ func (n Names) versionsExist(ctx context.Context, database Querier) (exist bool,
 	var hidden bool
 	_, err = pgx.ForEachRow(rows, []any{&exist, &hidden}, func() error { return nil })
 	if err != nil {
-		return false, explain(err, "USAGE ON SCHEMA "+n.SQL("{schema}"))
+		return false, explain(database, err, "USAGE ON SCHEMA "+n.SQL("{schema}"))
 	}
 	return exist, n.RefuseRowSecurity(hidden, "migrations")
 }
@@ -134,11 +135,11 @@ func (n Names) ExplainMissing(err error, table string) error {
 }
 
 // explain names the missing privilege, if one is missing.
-func explain(err error, privilege string) error {
+func explain(database Querier, err error, privilege string) error {
 	const insufficientPrivilege = "42501"
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) && answer.Code == insufficientPrivilege {
-		return fmt.Errorf("%w: GRANT %s TO this user: %w", dberr.ErrPrivilege, privilege, err)
+		return fmt.Errorf("%w: GRANT %s TO %s: %w", dberr.ErrPrivilege, privilege, grantee.Of(database), err)
 	}
 	return fmt.Errorf("read the schema's version: %w", err)
 }

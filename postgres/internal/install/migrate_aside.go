@@ -47,8 +47,8 @@ func (i *Installation) migrationFailed(err error) error {
 	case err == nil:
 		return nil
 	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
-		return fmt.Errorf("%w: the schema needs a migration and this user may not create tables in %s: migrate as its owner, or GRANT CREATE ON SCHEMA %s: %w",
-			dberr.ErrPrivilege, i.Names.Schema, pgx.Identifier{i.Names.Schema}.Sanitize(), err)
+		return fmt.Errorf("%w: the schema needs a migration and this user may not create tables in %s: migrate as its owner, or GRANT CREATE ON SCHEMA %s TO %s: %w",
+			dberr.ErrPrivilege, i.Names.Schema, pgx.Identifier{i.Names.Schema}.Sanitize(), i.Names.Grantee, err)
 	case sqlstate.Has(err, sqlstate.DuplicateTable), sqlstate.Has(err, sqlstate.DuplicateObject), sqlstate.Has(err, sqlstate.DuplicateFunction):
 		return fmt.Errorf("%w: schema %q has an object of another program, or of leases, with a name of ours: choose another prefix than %q, or another schema: %w",
 			dberr.ErrSchema, i.Names.Schema, i.Names.Prefix, err)

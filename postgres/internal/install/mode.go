@@ -63,7 +63,7 @@ func (i *Installation) readMode(ctx context.Context, q link.Querier) (mode strin
 	err = i.Schema.ExplainMissing(ignoreNoRows(q.QueryRow(ctx, i.Names.SQL(installation.ReadMode)).Scan(&mode)), "installation")
 	switch {
 	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
-		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO this user: %w", dberr.ErrPrivilege, i.Names.SQL("{installation}"), err)
+		return "", fmt.Errorf("%w: GRANT SELECT ON TABLE %s TO %s: %w", dberr.ErrPrivilege, i.Names.SQL("{installation}"), i.Names.Grantee, err)
 	case err != nil:
 		return "", fmt.Errorf("read the installation's mode: %w", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
 	"github.com/exactly-one/tenure/internal/schema"
@@ -14,11 +16,12 @@ import (
 type Names struct {
 	schema.Names
 	Schema, Prefix string
+	Grantee        string // the quoted user
 }
 
-// NewNames returns the names of the installation in a schema with a prefix.
-func NewNames(schemaName, prefix string) Names {
-	return Names{schema.NewNames(schemaName, prefix), schemaName, prefix}
+// NewNames returns the names of the installation in a schema with a prefix, for a user.
+func NewNames(schemaName, prefix, user string) Names {
+	return Names{schema.NewNames(schemaName, prefix), schemaName, prefix, pgx.Identifier{user}.Sanitize()}
 }
 
 // ElectionsChannel is for notifications of possible changes of elections.
@@ -42,7 +45,7 @@ func (n Names) Explain(doing string, err error) error {
 		return fmt.Errorf("%w: %s: it is older than this program; a node brings it up to date, or a migration: %w",
 			dberr.ErrSchema, doing, err)
 	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
-		return fmt.Errorf("%w: %s%s: %w", dberr.ErrPrivilege, sqlstate.Grant(err), doing, err)
+		return fmt.Errorf("%w: %s%s: %w", dberr.ErrPrivilege, sqlstate.Grant(err, n.Grantee), doing, err)
 	case sqlstate.Has(err, sqlstate.ReadOnlyTransaction):
 		return fmt.Errorf("%w: %s: %w", dberr.ErrReadOnly, doing, err)
 	case sqlstate.Has(err, sqlstate.Untranslatable): // no role or node has such a name here

@@ -12,6 +12,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/internal/grantee"
 	"github.com/exactly-one/tenure/postgres/internal/link"
 	"github.com/exactly-one/tenure/postgres/internal/sqlstate"
 )
@@ -103,7 +104,7 @@ type Probe struct {
 func NewProbeKey() int64 { return int64(rand.Uint64()) }
 
 // grantLock allows the statement.
-const grantLock = "GRANT EXECUTE ON FUNCTION pg_try_advisory_lock(bigint) TO this user"
+const grantLock = "GRANT EXECUTE ON FUNCTION pg_try_advisory_lock(bigint) TO "
 
 // ProbeCall is the statement of ProbeConnection.
 func ProbeCall(key int64) link.Call { return link.Call{SQL: ProbeServer, Args: []any{key}} }
@@ -118,7 +119,7 @@ func ProbeConnection(ctx context.Context, conn link.Connection, key int64) (Prob
 	err := conn.QueryRow(ctx, ProbeServer, key).Scan(&pid, &p.Version, &p.Name, &recovery, &p.Start, &p.Locked)
 	switch {
 	case sqlstate.Has(err, sqlstate.InsufficientPrivilege):
-		return p, fmt.Errorf("%w: %s: %w", dberr.ErrPrivilege, grantLock, err)
+		return p, fmt.Errorf("%w: %s%s: %w", dberr.ErrPrivilege, grantLock, grantee.Of(conn), err)
 	case err != nil:
 		return p, fmt.Errorf("%w: examine the server: %w", tenure.ErrConnection, err)
 	}
@@ -135,7 +136,7 @@ func Identify(ctx context.Context, conn link.Querier, s *Server) error {
 	err := conn.QueryRow(ctx, IdentifyServer).Scan(&s.system, &s.LockTable.PerTransaction, &s.LockTable.Transactions, &s.Encoding)
 	if err != nil {
 		if sqlstate.Has(err, sqlstate.InsufficientPrivilege) {
-			return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION pg_control_system() TO this user: %w", dberr.ErrPrivilege, err)
+			return fmt.Errorf("%w: GRANT EXECUTE ON FUNCTION pg_control_system() TO %s: %w", dberr.ErrPrivilege, grantee.Of(conn), err)
 		}
 		return fmt.Errorf("%w: identify the server: %w", tenure.ErrConnection, err)
 	}

@@ -39,9 +39,9 @@ func Has(err error, code string) bool {
 // denied matches the message about an object of the server's own, in English.
 var denied = regexp.MustCompile(`^permission denied for (function|view|table) (pg_\w+)$`)
 
-// Grant returns the statement for a missing privilege on an object of the server's own, and
-// ": "; otherwise nothing.
-func Grant(err error) string {
+// Grant returns the statement that gives a quoted user a missing privilege on an object of
+// the server's own, and ": "; otherwise nothing.
+func Grant(err error, user string) string {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != InsufficientPrivilege {
 		return ""
@@ -50,9 +50,9 @@ func Grant(err error) string {
 	case found == nil:
 		return ""
 	case found[1] == "function":
-		return "GRANT EXECUTE ON FUNCTION pg_catalog." + found[2] + " TO this user: "
+		return "GRANT EXECUTE ON FUNCTION pg_catalog." + found[2] + " TO " + user + ": "
 	default:
-		return "GRANT SELECT ON TABLE pg_catalog." + found[2] + " TO this user: "
+		return "GRANT SELECT ON TABLE pg_catalog." + found[2] + " TO " + user + ": "
 	}
 }
 

@@ -94,8 +94,12 @@ func (w *watch) run(conn *pgx.Conn) {
 	delay := first
 	for {
 		if conn != nil {
+			opened := time.Now()
 			err := w.serve(conn)
 			link.Discard(conn)
+			if time.Since(opened) > longest { // not one that always fails at once
+				delay = first
+			}
 			if w.stopped() {
 				return
 			}
@@ -106,14 +110,13 @@ func (w *watch) run(conn *pgx.Conn) {
 		if !w.pause(delay) {
 			return
 		}
+		delay = min(2*delay, longest)
 		var err error
 		if conn, err = w.reconnect(); err != nil {
 			w.log.Debug("opening a new watch connection failed", "error", err)
 			w.reportNodesAgain()
-			delay = min(2*delay, longest)
 			continue
 		}
-		delay = first
 		w.setWatchDown(false)
 	}
 }

@@ -230,7 +230,6 @@ func (f *blockerTerminator) lockers(ctx context.Context, conn *pgx.Conn, roles [
 	lockers, err := link.Texts(ctx, conn, f.session.backend.names.SQL(readLockers), roles, last)
 	found := culprits{transactions: slices.Clone(lockers)}
 	for _, locker := range lockers {
-		// Fails if the number is a transaction's.
 		if members, err := link.Texts(ctx, conn, records.ReadMembers, locker); err == nil {
 			found.transactions = append(found.transactions, members...)
 		}

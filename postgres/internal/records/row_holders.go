@@ -15,9 +15,14 @@ import (
 )
 
 const (
-	// ReadMembers returns the transactions of a set.
+	// ReadMembers returns the transactions of a set. The number of a row's last locker may
+	// be that of a transaction: to ask for the members of a set that does not exist, or not
+	// any more, would be an error in the server's log, "apparent wraparound".
 	ReadMembers = `
-SELECT xid::text FROM pg_get_multixact_members($1::text::xid)`
+SELECT m.xid::text
+FROM pg_get_multixact_members(CASE
+    WHEN mxid_age($1::text::xid) BETWEEN 1 AND (SELECT max(mxid_age(datminmxid)) FROM pg_database) THEN $1::text::xid
+END) m`
 
 	// The last locker of each row. It may have ended long ago.
 	readRowLockers = `
@@ -109,7 +114,7 @@ func (rs *Records) ReadBlockersOf(ctx context.Context, conn *pgx.Conn, space int
 	found := map[string][]history.Blocker{}
 	for role, locker := range lockers {
 		members, err := link.Texts(ctx, conn, ReadMembers, locker)
-		if err != nil { // the number is that of a transaction
+		if err != nil { // the set was removed at this moment
 			members = nil
 		}
 		holds := func(w rowWriter) bool {

@@ -83,14 +83,17 @@ func (w *Watch) Current() (*Leadership, <-chan struct{}) {
 	return w.current, w.changed
 }
 
-// Next returns the present leadership. If there is none, it waits for one until ctx
-// ends.
+// Next returns the present leadership. If there is none, it waits for one. It returns the
+// cause of ctx once ctx has ended, so that a caller may call it in a loop.
 func (w *Watch) Next(ctx context.Context) (*Leadership, error) {
 	w.addWaiting(1)
 	defer w.addWaiting(-1)
 	for {
 		leadership, changed := w.Current()
-		if leadership != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case leadership != nil:
 			return leadership, nil
 		}
 		wakeup.Send(w.wanted)

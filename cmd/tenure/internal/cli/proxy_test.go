@@ -324,6 +324,28 @@ func TestProxyBoundsConnections(t *testing.T) {
 	}
 }
 
+// A leader whose program refuses connections costs each client the wait. The connection is
+// then reset, and the proxy can end.
+func TestProxyGivesUpAfterTheWait(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.run(t, "--role", "billing", "--address", "127.0.0.1").await("acquired")
+	proxy, address := place.startProxy(t, "--to-port", strconv.Itoa(freePort(t)), "--wait", "50ms")
+	client, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_ = client.SetDeadline(time.Now().Add(patience))
+	if _, err := client.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("reading: %v; want that the connection was reset", err)
+	}
+	proxy.signal(syscall.SIGTERM)
+	if code := proxy.exit(); code != console.ExitDone {
+		t.Errorf("exit code %d, want %d", code, console.ExitDone)
+	}
+}
+
 func TestProxyRejectsBadInput(t *testing.T) {
 	t.Parallel()
 	place := newPlace(t)

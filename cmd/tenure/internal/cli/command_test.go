@@ -96,6 +96,26 @@ func TestTerminationSignalIsPassedOn(t *testing.T) {
 	}
 }
 
+// Exit code 0 of a command that is to run once means that it has done its work: no signal to
+// the program leads to it, neither before the command runs nor while it does.
+func TestInterruptedCommandIsNotDone(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	leader := launch(t, place.guarded(`trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done`, "--once")...)
+	leader.want("ready")
+	waiting := launch(t, place.guarded("echo leads", "--once")...)
+	waiting.awaitLog("session opened")
+	for _, node := range []*process{waiting, leader} {
+		node.signal(syscall.SIGTERM)
+		if code := node.exit(); code != console.ExitNotAcquired {
+			t.Errorf("exit code %d, want %d; log:\n%s", code, console.ExitNotAcquired, node.log())
+		}
+		if log := node.log(); !strings.Contains(log, "tenure: interrupted before the command was done") {
+			t.Errorf("the log does not say that the command was not done:\n%s", log)
+		}
+	}
+}
+
 // want waits for a line.
 func (p *process) want(line string) {
 	p.t.Helper()

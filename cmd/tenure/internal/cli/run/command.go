@@ -60,6 +60,9 @@ func (c *runCommand) runGuarded(ctx context.Context, cmd *cobra.Command, args []
 		}
 		return result
 	}
+	if plan.Once && err == nil && ctx.Err() != nil { // 0 would mean that the command has done its work
+		return console.NotAcquired("interrupted before the command was done")
+	}
 	return err
 }
 

@@ -174,9 +174,9 @@ const cutOffText = "the command was ended while the term is valid: trust in it w
 
 // endedWith reports whether a command ended with its term. over says whether the term has
 // ended. If the command ended on its own, and the term while the last processes ended,
-// its exit code counts.
+// its exit code counts. Without --once a signal to this program counts instead.
 func (l *commandRunner) endedWith(over bool, end guardian.End, err error) bool {
-	return over && (err != nil || end.Stopped || l.ctx.Err() != nil)
+	return over && (err != nil || end.Stopped || !l.plan.Once && l.ctx.Err() != nil)
 }
 
 // runOnce runs the command once, with health checks if there are any.

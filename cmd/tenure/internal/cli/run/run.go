@@ -33,8 +33,9 @@ TENURE_TERM (the fencing token), TENURE_NODE and TENURE_NODE_NAME in its environ
 with --slots also TENURE_SLOT, the number of its slot.
 Its standard input, output and error are those of this program, which logs events on
 standard error. If the command ends on its own and --restart does not restart it,
-this program exits with its exit code. With --no-auto-reacquire it exits 0 after a
-step-down, and 3 after a loss.
+this program exits with its exit code. With --once it exits 1 if a signal ends it before
+the command is done. With --no-auto-reacquire it exits 0 after a step-down, and 3 after a
+loss.
 
 Without a command:
 

@@ -158,9 +158,19 @@ func (p *Publisher) Publish(ctx context.Context, messages []outbox.Message) (int
 	}
 	if failure != nil {
 		p.lastID = "" // the server may still store messages that are in flight
-		return acknowledged, fmt.Errorf("publish to NATS: %w", failure)
+		return acknowledged, fmt.Errorf("publish to NATS: %w", p.withRefusal(failure))
 	}
 	return acknowledged, nil
+}
+
+// withRefusal adds the server's refusal to a failure. The server answers a publication
+// without permission on the connection only, so its acknowledgment times out.
+func (p *Publisher) withRefusal(failure error) error {
+	refusal := p.conn.LastError()
+	if !errors.Is(refusal, nats.ErrPermissionViolation) || !errors.Is(failure, processor.ErrUnavailable) {
+		return failure
+	}
+	return fmt.Errorf("%w; last refusal: %w", failure, refusal)
 }
 
 // expectedPositionLocked returns the options with the last message of the stream. The
@@ -236,20 +246,27 @@ func (p *Publisher) awaitAck(ctx context.Context, future jetstream.PubAckFuture)
 // SharedStream.
 var ErrForeignWriter = errors.New("another program publishes to the stream without SharedStream, or deleted messages")
 
-// The server's codes for a message out of the expected order.
+// The server's codes for a message out of the expected order, or larger than its stream
+// allows.
 const (
 	wrongLastID       jetstream.ErrorCode = 10070
 	wrongLastSequence jetstream.ErrorCode = 10071
+	tooLarge          jetstream.ErrorCode = 10054
+	headersTooLarge   jetstream.ErrorCode = 10097
 )
 
 // classify maps an error to poison if the message is too large or has an invalid
 // subject, and otherwise to an outage.
 func classify(err error) error {
 	var answer *jetstream.APIError
+	var code jetstream.ErrorCode
+	if errors.As(err, &answer) {
+		code = answer.ErrorCode
+	}
 	switch {
-	case errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrBadSubject):
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadSubject), code == tooLarge, code == headersTooLarge:
 		return fmt.Errorf("%w: %w", processor.ErrPoison, err)
-	case errors.As(err, &answer) && (answer.ErrorCode == wrongLastID || answer.ErrorCode == wrongLastSequence):
+	case code == wrongLastID, code == wrongLastSequence:
 		return fmt.Errorf("%w: %w: %w", processor.ErrUnavailable, ErrForeignWriter, err)
 	default:
 		return fmt.Errorf("%w: %w", processor.ErrUnavailable, err)

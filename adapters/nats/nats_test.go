@@ -320,3 +320,58 @@ func BenchmarkPublish(b *testing.B) {
 	}
 	b.ReportMetric(float64(sent)/b.Elapsed().Seconds(), "events/s")
 }
+
+// A stream can limit its messages to less than the server does.
+func TestMessageTooLargeForStreamIsPoison(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	config := jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage, MaxMsgSize: 1000}
+	if _, err := w.js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	for _, shared := range []bool{false, true} {
+		all := outboxtest.Messages(1, 1, 3)
+		all[1].Event.Data = json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`)
+		n, err := w.publisher(outboxnats.Config{SharedStream: shared}).Publish(t.Context(), all)
+		if n != 1 || !errors.Is(err, processor.ErrPoison) {
+			t.Errorf("shared stream: %v: %d acknowledged, %v", shared, n, err)
+		}
+	}
+}
+
+// The server does not acknowledge a publication without permission: the error names its
+// refusal.
+func TestMissingPermissionIsNamed(t *testing.T) {
+	t.Parallel()
+	may := func(subjects ...string) *server.Permissions {
+		return &server.Permissions{Publish: &server.SubjectPermission{Allow: subjects}}
+	}
+	reads := []string{"$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO.*"}
+	options := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true, Users: []*server.User{
+		{Username: "owner"}, {Username: "reader", Permissions: may(reads...)}, {Username: "writer", Permissions: may("orders.>")},
+	}}
+	w := &world{TB: t}
+	w.restart(options)
+	connect := func(user string) *nats.Conn {
+		conn, err := nats.Connect(w.server.ClientURL(), nats.UserInfo(user, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(conn.Close)
+		return conn
+	}
+	js, err := jetstream.New(connect("owner"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]string{"reader": "orders.order_placed", "writer": "$JS.API.STREAM.NAMES"} {
+		w.conn = connect(user)
+		n, err := w.publisher(outboxnats.Config{Timeout: 200 * time.Millisecond}).Publish(t.Context(), outboxtest.Messages(1, 1, 3))
+		if n != 0 || !errors.Is(err, processor.ErrUnavailable) || !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %d acknowledged, %v; want an outage that names %s", user, n, err, want)
+		}
+	}
+}

@@ -193,9 +193,10 @@ func (m *Admin) History(ctx context.Context, name string, limit int) ([]Record, 
 }
 
 // Trigger requests a run of a schedule now, and returns the run's id. The schedule's
-// leader starts it immediately, even if the schedule is paused. If an earlier run has not
-// ended, the new run waits for it unless overlaps are allowed. If the leader does not have
-// the schedule, the error is a [ConflictError]. by is the requester to record.
+// leader starts it immediately, even if the schedule is paused; if that leader ends, a
+// repetition waits for the end of a pause. If an earlier run has not ended, the new run
+// waits for it unless overlaps are allowed. If the leader does not have the schedule, the
+// error is a [ConflictError]. by is the requester to record.
 func (m *Admin) Trigger(ctx context.Context, name, by string) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

@@ -51,7 +51,7 @@ JOIN {runs} r ON r.schedule = s.name
 WHERE s.role = $1 AND s.term <> $2 AND r.state IN ('waiting', 'running') AND r.term <> $2
 LIMIT 1`
 
-	// A paused schedule keeps the ticks waiting for the end of the pause.
+	// A paused schedule keeps the runs that wait for the end of the pause.
 	endOrphans = `
 UPDATE {runs} r
 SET state = CASE WHEN o.again THEN 'waiting' ELSE 'abandoned' END,
@@ -62,13 +62,13 @@ SET state = CASE WHEN o.again THEN 'waiting' ELSE 'abandoned' END,
     END,
     ended_at = CASE WHEN o.again THEN NULL ELSE clock_timestamp() END
 FROM (
-    SELECT w.id, w.state = 'running' AND NOT $3 AND s.settings ->> 'policy' = 'at_least_once' AS again
+    SELECT r.id, r.state = 'running' AND NOT $3 AND s.settings ->> 'policy' = 'at_least_once' AS again
     FROM {schedules} s
-    JOIN {runs} w ON w.schedule = s.name
+    JOIN {runs} r ON r.schedule = s.name
     WHERE s.role = $1
         AND s.term <> $2
-        AND w.term <> $2
-        AND (w.state = 'running' OR w.state = 'waiting' AND $3 AND (w.manual OR NOT s.paused))
+        AND r.term <> $2
+        AND (r.state = 'running' OR r.state = 'waiting' AND $3 AND ` + mayStart + `)
 ) o
 WHERE r.id = o.id AND r.state IN ('waiting', 'running')
 RETURNING r.schedule, r.scheduled_for, r.state, r.attempt, r.error`

@@ -2,6 +2,11 @@ package cron
 
 // The statements of a leader. Fenced transactions make all changes.
 const (
+	// Whether a waiting run r of a schedule s may start: during a pause only if an operator
+	// triggered it. A run that an earlier leader left waits for the end of the pause: its job
+	// may end each leader.
+	mayStart = `(NOT s.paused OR r.manual AND (r.attempt = 1 OR r.retry_at IS NOT NULL))`
+
 	// Lets the next leader find the transaction.
 	markTransaction = `SELECT pg_advisory_xact_lock_shared($1)::text`
 
@@ -93,19 +98,19 @@ SELECT
     s.override::text,
     s.paused,
     s.handled_until,
-    (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)),
+    (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'waiting' AND ` + mayStart + `),
     (SELECT count(*) FROM {runs} r WHERE r.schedule = s.name AND r.state = 'running' AND r.term = $2),
     (
         SELECT coalesce(r.retry_at, to_timestamp(0))
         FROM {runs} r
-        WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)
+        WHERE r.schedule = s.name AND r.state = 'waiting' AND ` + mayStart + `
         ORDER BY r.scheduled_for
         LIMIT 1
     ),
     (
         SELECT min(coalesce(r.retry_at, to_timestamp(0)))
         FROM {runs} r
-        WHERE r.schedule = s.name AND r.state = 'waiting' AND (r.manual OR NOT s.paused)
+        WHERE r.schedule = s.name AND r.state = 'waiting' AND ` + mayStart + `
     ),
     coalesce(s.before_gap < s.handled_until AND s.handled_until > clock_timestamp() + $4 * interval '1 microsecond', false)
         OR EXISTS (
@@ -221,10 +226,10 @@ FROM (
     JOIN open s ON s.name = n.name
     JOIN LATERAL (
         SELECT id, coalesce(retry_at <= clock_timestamp(), true) AS due
-        FROM {runs}
+        FROM {runs} r
         WHERE schedule = n.name
             AND state = 'waiting'
-            AND (manual OR NOT s.paused)
+            AND ` + mayStart + `
             AND (NOT n.parallel OR coalesce(retry_at <= clock_timestamp(), true))
         ORDER BY scheduled_for
         LIMIT n.most

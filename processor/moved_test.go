@@ -62,3 +62,35 @@ func TestRewindToStartOfBatchDiscardsIt(t *testing.T) {
 		t.Errorf("handled %v in %d attempts, want the event once, in the second attempt", got, attempts.Load())
 	}
 }
+
+// An operator deletes the row of a processor that runs. It is a new processor then, and
+// does not stand still until the next term.
+func TestProcessorWithDeletedRowBeginsAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	w.group(w.Node("a", tenure.Config{}), processor.Config{Name: "counts", PollInterval: 10 * time.Millisecond, Handle: w.fill})
+	w.Await("the event", func() bool { return len(w.numbers()) > 0 })
+	w.Exec("DELETE FROM {processors} WHERE name = 'counts'")
+	w.append(2)
+	w.Await("the event after the deletion", func() bool { return slices.Contains(w.numbers(), 2) })
+	if got := w.numbers(); !slices.Equal(got, []int{1, 1, 2}) {
+		t.Errorf("handled %v, want 1 again and then 2", got)
+	}
+	if !w.exists("counts") || w.show("counts").Cursor != w.place(2) {
+		t.Error("the processor has no row with the cursor of the last event")
+	}
+}
+
+// An operator restores the row of a processor that runs from a backup of another database
+// cluster. The processor stops visibly.
+func TestRestoredCursorOfTheFutureIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(1)
+	w.group(w.Node("a", tenure.Config{}), processor.Config{Name: "counts", PollInterval: 10 * time.Millisecond, Handle: w.fill})
+	w.Await("the event", func() bool { return w.exists("counts") && w.show("counts").Cursor == w.place(1) })
+	w.Exec("UPDATE {processors} SET cursor_transaction = '4000000000' WHERE name = 'counts'")
+	w.append(2)
+	w.awaitRefusal("counts")
+}

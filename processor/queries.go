@@ -79,11 +79,13 @@ SET busy = p.status = 'active',
 FROM pg_control_system() control
 WHERE p.name = $1 AND p.role = $2 AND p.term = $3`
 
-	// A pause with more than twice its time left began while the clock was ahead.
+	// A row with a cursor that no event can have yet was restored: the term must claim it
+	// again, which checks the log. A pause with more than twice its time left began while the
+	// clock was ahead.
 	readState = `
 SELECT
     name,
-    role = $2 AND term = $3,
+    role = $2 AND term = $3 AND cursor_transaction < pg_snapshot_xmax(pg_current_snapshot()),
     status,
     busy,
     epoch,

@@ -54,8 +54,9 @@ func (g *gauge) due(now time.Time) (empty time.Time, count bool) {
 	if g.resting {
 		pause = restInterval
 	}
+	hangs := !g.resting && now.Sub(g.empty) >= measureInterval // since it last saw no event
 	switch {
-	case g.empty.After(g.recorded):
+	case g.empty.After(g.recorded) && !hangs:
 		if g.clear && now.Sub(g.recorded) < restInterval {
 			return time.Time{}, false
 		}

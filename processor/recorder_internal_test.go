@@ -44,6 +44,15 @@ func TestMeasurementsAreDue(t *testing.T) {
 		g.rest(false)
 		time.Sleep(measureInterval)
 		check("the loop hangs", false, true, 7)
+		time.Sleep(time.Second)
+		g.sawNothing()
+		g.rest(true)
+		check("the events are handled again", true, false, 0)
+		time.Sleep(3 * time.Second)
+		g.sawNothing()
+		g.rest(false)
+		time.Sleep(measureInterval)
+		check("the loop hangs after a look that was not recorded", false, true, 2)
 	})
 }
 

@@ -33,9 +33,7 @@ func (l *loop) resolveOutcome(ctx context.Context) error {
 			return err
 		}
 		rows, err := readStates(ctx, tx, l.tables, l.term, []string{l.config.Name}, l.replaysAreLeft())
-		if err == nil {
-			s, err = rowOf(rows, l.config.Name)
-		}
+		s = rows[l.config.Name]
 		return err
 	})
 	if err != nil {

@@ -69,11 +69,7 @@ func (l *loop) readState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := rowOf(rows, l.config.Name)
-	if err != nil {
-		return err
-	}
-	return l.adopt(s)
+	return l.adopt(rows[l.config.Name])
 }
 
 // readShared is readState from a read for all processors of the group. The read must have
@@ -108,7 +104,7 @@ func scanState(scan func(into ...any) error) (s state, err error) {
 }
 
 // adopt continues from a state just read, unless another role has claimed the processor
-// since.
+// since, or an operator has deleted or restored its row.
 func (l *loop) adopt(s state) error {
 	if !s.ownedByTerm {
 		l.begun = false

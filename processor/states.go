@@ -40,7 +40,7 @@ func (s *states) read(ctx context.Context, name string, since time.Time) (state,
 		}
 		s.readAt, s.rows = began, rows
 	}
-	return rowOf(s.rows, name)
+	return s.rows[name], nil
 }
 
 // querier is a database or a transaction.
@@ -49,7 +49,7 @@ type querier interface {
 }
 
 // readStates reads the rows of processors. With replaysAreLeft it does not look whether
-// replays are requested.
+// replays are requested. A processor without a row gets the zero state: no term owns it.
 func readStates(ctx context.Context, from querier, tables schema.Tables, term *tenure.Term, names []string, replaysAreLeft bool) (map[string]state, error) {
 	rows, err := from.Query(ctx, tables.SQL(readState), names, term.Role().Name(), term.Number(), replaysAreLeft)
 	if err != nil {
@@ -66,12 +66,4 @@ func readStates(ctx context.Context, from querier, tables schema.Tables, term *t
 		err = fmt.Errorf("read the state of processors: %w", err)
 	}
 	return all, err
-}
-
-func rowOf(rows map[string]state, name string) (state, error) {
-	s, found := rows[name]
-	if !found {
-		return state{}, fmt.Errorf("read the state of processors: %s has no row", name)
-	}
-	return s, nil
 }

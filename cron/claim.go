@@ -94,12 +94,15 @@ func (l *loop) writeBatch(ctx context.Context, b batch) error {
 }
 
 func (l *loop) queueEnds(pipeline *pgx.Batch, ended []outcome) {
-	n := len(ended)
-	ids, attempts, delays := make([]int64, n), make([]int32, n), make([]int64, n)
-	states, errors, outputs := make([]string, n), make([]string, n), make([]string, n)
-	for i, o := range ended {
-		ids[i], attempts[i], delays[i] = o.run.ID, int32(o.run.Attempt), o.delay.Microseconds()
-		states[i], errors[i], outputs[i] = string(o.state), o.text, o.output
+	var ids, delays []int64
+	var attempts []int32
+	var states, errors, outputs []string
+	for _, o := range ended {
+		if o.state == Running {
+			continue
+		}
+		ids, attempts, delays = append(ids, o.run.ID), append(attempts, int32(o.run.Attempt)), append(delays, o.delay.Microseconds())
+		states, errors, outputs = append(states, string(o.state)), append(errors, o.text), append(outputs, o.output)
 	}
 	pipeline.Queue(l.tables.SQL(recordEnds), l.term.Number(), ids, attempts, states, errors, delays, outputs)
 }

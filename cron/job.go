@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure/internal/printable"
 	"github.com/exactly-one/tenure/internal/usercode"
+	"github.com/exactly-one/tenure/internal/wakeup"
 )
 
 // reportInterval is how long a job may run after the end of its context before the first
@@ -22,7 +23,7 @@ const maxError = 2000
 // outcome is the result of a run.
 type outcome struct {
 	run    Run
-	state  State         // Waiting for a retry
+	state  State         // Waiting for a retry; Running if the next leader decides
 	text   string        // the error
 	output string        // written by the job
 	delay  time.Duration // before the retry
@@ -62,6 +63,11 @@ func execute(ctx context.Context, s Schedule, run Run, log *slog.Logger) outcome
 	case err == nil:
 		log.Debug("a run succeeded", "took", took)
 		end.state = Succeeded
+		return end
+	}
+	if wakeup.Closed(run.Term.Stopping()) && errors.Is(err, usercode.ErrLeaveRun) {
+		log.Warn("a run is left to the next leader", "took", took, "error", err)
+		end.state = Running
 		return end
 	}
 	if delay, again := s.retryAfter(run.Attempt, run.age+took, err, log); again {

@@ -295,6 +295,36 @@ func TestLeavingNodeEndsCommands(t *testing.T) {
 	}
 }
 
+// A command that cannot be started is left to the next leader: no schedule waits for the
+// time that work in flight may take.
+func TestCommandThatCannotStartIsLeftToNextLeader(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	program := filepath.Join(t.TempDir(), "program")
+	install := func() {
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install()
+	path := place.schedules(t, `name = "again"`+"\n"+never+"\npolicy = \"at-least-once\"\ncommand = [\""+program+"\"]")
+	first := cronNode(t, path, "first", "--stop-timeout", "1h")
+	first.awaitLog("msg=acquired")
+	eventually(t, "the schedule", func() bool { return len(place.schedulesOf(t)) == 1 })
+	second := cronNode(t, path, "second")
+	second.awaitLog("session opened")
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	again := place.trigger(t, "again")
+	first.awaitLog("resigning")
+	install()
+	second.awaitLog("msg=acquired")
+	if r := place.awaitRun(t, "again", again); r.State != "succeeded" || r.Attempt != 2 || r.NodeName != "second" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A user with the privileges that are printed can run commands on schedules. A
 // user who lacks one learns how to get it.
 func TestCronRunNeedsPrintedGrantsOnly(t *testing.T) {

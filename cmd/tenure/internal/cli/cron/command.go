@@ -20,6 +20,7 @@ import (
 	"github.com/exactly-one/tenure/internal/program/config"
 	"github.com/exactly-one/tenure/internal/program/guardian"
 	"github.com/exactly-one/tenure/internal/program/settings"
+	"github.com/exactly-one/tenure/internal/usercode"
 )
 
 // maxErrors is how many bytes of a command's errors are stored with its run.
@@ -130,7 +131,7 @@ func (c scheduledCommand) giveUp(term *runTerm, log *slog.Logger, err error) err
 	cancel() // the role is released when this run has returned
 	_ = term.Resign(ctx)
 	if c.policy == cron.AtLeastOnce {
-		return term.cutOff("")
+		return fmt.Errorf("%w: %w", usercode.ErrLeaveRun, err)
 	}
 	return err
 }

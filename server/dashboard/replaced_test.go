@@ -70,18 +70,28 @@ func TestNodesOfOneNameReplaceOnlyEarlierOnes(t *testing.T) {
 			StartedAt: began.Add(time.Duration(started) * time.Minute), LastHeartbeat: began.Add(time.Duration(heard) * time.Minute),
 		}
 	}
+	visit := func(id byte, came, left int) []history.NodeChange {
+		change := history.NodeChange{At: began.Add(time.Duration(came) * time.Minute), Node: uuid.UUID{id}, NodeName: "worker", Status: "joining"}
+		end := change
+		end.At, end.Status, end.Previous = began.Add(time.Duration(left)*time.Minute), "left", "active"
+		return []history.NodeChange{change, end}
+	}
 	for name, c := range map[string]struct {
 		members []tenure.Member
+		changes []history.NodeChange
 		want    []byte
 	}{
-		"one died beside another":           {[]tenure.Member{member(1, 0, 0), member(2, 0, 5)}, nil},
-		"one came back":                     {[]tenure.Member{member(1, 6, 0), member(2, 0, 5)}, []byte{2}},
-		"one came back three times":         {[]tenure.Member{member(1, 12, 0), member(2, 0, 5), member(3, 6, 8), member(4, 9, 11)}, []byte{2, 3, 4}},
-		"one of two came back":              {[]tenure.Member{member(1, 6, 0), member(2, 0, 5), member(3, 0, 4)}, []byte{2}},
-		"both came back":                    {[]tenure.Member{member(1, 6, 0), member(2, 0, 5), member(3, 0, 4), member(4, 7, 0)}, []byte{2, 3}},
-		"the one that came back died again": {[]tenure.Member{member(2, 0, 5), member(3, 6, 8)}, nil},
+		"one died beside another":           {[]tenure.Member{member(1, 0, 0), member(2, 0, 5)}, nil, nil},
+		"one came back":                     {[]tenure.Member{member(1, 6, 0), member(2, 0, 5)}, nil, []byte{2}},
+		"one came back three times":         {[]tenure.Member{member(1, 12, 0), member(2, 0, 5), member(3, 6, 8), member(4, 9, 11)}, nil, []byte{2, 3, 4}},
+		"one of two came back":              {[]tenure.Member{member(1, 6, 0), member(2, 0, 5), member(3, 0, 4)}, nil, []byte{2}},
+		"both came back":                    {[]tenure.Member{member(1, 6, 0), member(2, 0, 5), member(3, 0, 4), member(4, 7, 0)}, nil, []byte{2, 3}},
+		"the one that came back died again": {[]tenure.Member{member(2, 0, 5), member(3, 6, 8)}, nil, nil},
+		"the one that came back left":       {[]tenure.Member{member(2, 0, 5)}, visit(3, 6, 8), []byte{2}},
+		"another one left after the death":  {[]tenure.Member{member(2, 0, 5)}, visit(3, 4, 8), nil},
+		"one came and may still be there":   {[]tenure.Member{member(2, 0, 5)}, visit(3, 6, 8)[:1], nil},
 	} {
-		replaced := roster.FindReplaced(c.members)
+		replaced := roster.FindReplaced(c.members, c.changes)
 		var got []byte
 		for _, m := range c.members {
 			if replaced[m.ID] {

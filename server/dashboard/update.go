@@ -20,7 +20,6 @@ func (p *snapshot) update(r reading) changeRecord {
 		p.offset = r.clock.Sub(p.readAt)
 	}
 	p.members, p.byNode = r.members, make(map[uuid.UUID]int, len(r.members))
-	p.replaced = roster.FindReplaced(r.members)
 	for i, m := range r.members {
 		p.byNode[m.ID] = i
 	}
@@ -33,6 +32,7 @@ func (p *snapshot) update(r reading) changeRecord {
 		change.More = r.whole && change.missing || u.rewound || u.fewer || u.corrected
 	}
 	p.past.add(r, change.rewound)
+	p.replaced = roster.FindReplaced(r.members, p.past.nodes)
 	slices.SortStableFunc(events, func(a, b eventRecord) int { return a.At.Compare(b.At) })
 	p.record(events)
 	change.Events = events

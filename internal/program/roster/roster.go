@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cluster"
+	"github.com/exactly-one/tenure/dberr"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/program/record"
 )
 
@@ -45,7 +48,38 @@ func Read(ctx context.Context, source Source) (*Roster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(members, leaders), nil
+	markSilent(members)
+	changes, err := readChanges(ctx, source, members)
+	if err != nil {
+		return nil, err
+	}
+	return New(members, leaders, changes), nil
+}
+
+// maxChanges bounds the changes of nodes that are read to find out who left.
+const maxChanges = 10_000
+
+// readChanges reads the changes of nodes since the first death of a node that no living one
+// has replaced; none if there is no such node.
+func readChanges(ctx context.Context, source Source, members []tenure.Member) ([]history.NodeChange, error) {
+	recorder, ok := source.(interface {
+		NodeHistory(ctx context.Context, query history.Query) ([]history.NodeChange, error)
+	})
+	var since time.Time
+	replaced := FindReplaced(members, nil)
+	for _, m := range members {
+		if Dead(m) && !replaced[m.ID] && (since.IsZero() || m.LastHeartbeat.Before(since)) {
+			since = m.LastHeartbeat
+		}
+	}
+	if !ok || since.IsZero() {
+		return nil, nil
+	}
+	changes, err := recorder.NodeHistory(ctx, history.Query{Since: since, Limit: maxChanges})
+	if errors.Is(err, dberr.ErrPrivilege) { // the nodes and the terms suffice for all others
+		return nil, nil
+	}
+	return changes, err
 }
 
 // ReadAll is Read, and also finds the shared roles without a place.
@@ -66,15 +100,12 @@ func ReadAll(ctx context.Context, source Source) (*Roster, error) {
 	return found, nil
 }
 
-// New makes a roster of members and leaders. It keeps both slices.
-func New(members []tenure.Member, leaders []tenure.Leader) *Roster {
+// New makes a roster of members and leaders. It keeps both slices. changes shows nodes that
+// have left.
+func New(members []tenure.Member, leaders []tenure.Leader, changes []history.NodeChange) *Roster {
 	r := &Roster{Members: members, Leaders: leaders, leads: map[uuid.UUID][]string{}}
-	for i := range members {
-		if m := &members[i]; m.SilentFor > m.Lease {
-			m.Status, m.StatusBy = tenure.StatusDead, ""
-		}
-	}
-	r.replaced = FindReplaced(members)
+	markSilent(members)
+	r.replaced = FindReplaced(members, changes)
 	slices.SortStableFunc(r.Members, func(a, b tenure.Member) int { return cmp.Compare(r.rank(a), r.rank(b)) })
 	for _, leader := range leaders {
 		r.leads[leader.NodeID] = append(r.leads[leader.NodeID], leader.Role)
@@ -82,10 +113,19 @@ func New(members []tenure.Member, leaders []tenure.Leader) *Roster {
 	return r
 }
 
-// FindReplaced returns the dead nodes that came back: a live node that has the same name
-// started after the last heartbeat of the dead one. A live node replaces one dead node and those
-// that died before it.
-func FindReplaced(members []tenure.Member) map[uuid.UUID]bool {
+// markSilent marks nodes as dead that have been silent for longer than their leases.
+func markSilent(members []tenure.Member) {
+	for i := range members {
+		if m := &members[i]; m.SilentFor > m.Lease {
+			m.Status, m.StatusBy = tenure.StatusDead, ""
+		}
+	}
+}
+
+// FindReplaced returns the dead nodes that came back: a node that lives, or has left by these
+// changes, has the same name and started after the last heartbeat of the dead one. It replaces
+// one dead node and those that died before it.
+func FindReplaced(members []tenure.Member, changes []history.NodeChange) map[uuid.UUID]bool {
 	dead, live := map[string][]tenure.Member{}, map[string][]tenure.Member{}
 	for _, m := range members {
 		if Dead(m) {
@@ -93,6 +133,9 @@ func FindReplaced(members []tenure.Member) map[uuid.UUID]bool {
 		} else {
 			live[m.Name] = append(live[m.Name], m)
 		}
+	}
+	for _, m := range left(changes) {
+		live[m.Name] = append(live[m.Name], m)
 	}
 	replaced := map[uuid.UUID]bool{}
 	for name, gone := range dead {
@@ -111,6 +154,25 @@ func FindReplaced(members []tenure.Member) map[uuid.UUID]bool {
 		}
 	}
 	return replaced
+}
+
+// statusLeft is that of a node that went, in a change.
+const statusLeft = "left"
+
+// left returns the nodes that came and left. A node has a new id each time.
+func left(changes []history.NodeChange) (gone []tenure.Member) {
+	came := map[uuid.UUID]time.Time{}
+	for _, c := range changes {
+		if c.Previous == "" {
+			came[c.Node] = c.At
+		}
+	}
+	for _, c := range changes {
+		if at, known := came[c.Node]; known && c.Status == statusLeft {
+			gone = append(gone, tenure.Member{NodeInfo: tenure.NodeInfo{ID: c.Node, Name: c.NodeName}, StartedAt: at})
+		}
+	}
+	return gone
 }
 
 // Replaced reports whether a node is dead and came back, see FindReplaced.

@@ -36,7 +36,7 @@ func example() *Roster {
 	silent.SilentFor = 11 * time.Second
 	return New([]tenure.Member{
 		node(idA, "api", tenure.StatusDead), node(idB, "api", tenure.StatusActive), node(idC, "cccc", tenure.StatusDraining), silent,
-	}, []tenure.Leader{{Role: "a", NodeID: uuid.MustParse(idB)}, {Role: "b", NodeID: uuid.MustParse(idB)}})
+	}, []tenure.Leader{{Role: "a", NodeID: uuid.MustParse(idB)}, {Role: "b", NodeID: uuid.MustParse(idB)}}, nil)
 }
 
 // TestFindPrefersFittingNodes: by id, name and the beginning of an id; the fitting before the others.
@@ -75,7 +75,7 @@ func TestFindPrefersFittingNodes(t *testing.T) {
 			t.Errorf("%q: %T", test.text, err)
 		}
 	}
-	if _, err := New(nil, nil).Find("api", Alive); err == nil || !strings.Contains(err.Error(), "registry is empty") {
+	if _, err := New(nil, nil, nil).Find("api", Alive); err == nil || !strings.Contains(err.Error(), "registry is empty") {
 		t.Errorf("in an empty registry: %v", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestShortIDsAreDistinct(t *testing.T) {
 	if got := example().ShortIDs()(uuid.MustParse(idB)); got != idB {
 		t.Errorf("%q", got)
 	}
-	few := New([]tenure.Member{node(idA, "a", tenure.StatusActive), node(idC, "c", tenure.StatusActive)}, nil)
+	few := New([]tenure.Member{node(idA, "a", tenure.StatusActive), node(idC, "c", tenure.StatusActive)}, nil, nil)
 	if got := few.ShortIDs()(uuid.MustParse(idC)); got != "cccc0000" {
 		t.Errorf("%q", got)
 	}

@@ -18,18 +18,18 @@ var listed = []struct {
 	commands   []string
 }{
 	{
-		"`status` | also `tenure_terms`, `tenure_nodes`, `tenure_installation`;",
-		[]string{"SELECT ON {leaders}, {terms}, {nodes}, {installation}"},
+		"`status` | also `tenure_terms`, `tenure_nodes`, `tenure_node_history`, `tenure_installation`;",
+		[]string{"SELECT ON {leaders}, {terms}, {nodes}, {node_history}, {installation}"},
 		[]string{"status"},
 	},
 	{
-		"`node list`, `node show` | `tenure_nodes`, `tenure_leaders` |",
-		[]string{"SELECT ON {nodes}, {leaders}"},
+		"`node list`, `node show` | `tenure_nodes`, `tenure_leaders`, `tenure_node_history` |",
+		[]string{"SELECT ON {nodes}, {leaders}, {node_history}"},
 		[]string{"node list", "node show one"},
 	},
 	{
 		"`cluster status` | those of `node list`, and `tenure_spreads` |",
-		[]string{"SELECT ON {nodes}, {leaders}, {spreads}"},
+		[]string{"SELECT ON {nodes}, {leaders}, {node_history}, {spreads}"},
 		[]string{"cluster status"},
 	},
 	{

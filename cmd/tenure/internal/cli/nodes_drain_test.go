@@ -7,9 +7,12 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/exactly-one/tenure"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/cluster"
 	"github.com/exactly-one/tenure/cmd/tenure/internal/cli/roles"
+	"github.com/exactly-one/tenure/internal/pgtest"
 	"github.com/exactly-one/tenure/internal/program/connect"
 	"github.com/exactly-one/tenure/internal/program/console"
 	"github.com/exactly-one/tenure/internal/program/record"
@@ -163,14 +166,46 @@ func TestDrainTimeoutReportsRemainingWork(t *testing.T) {
 	if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "is not drained after 500ms") || !strings.Contains(got.stderr, "leads 2") {
 		t.Errorf("%q", got.stderr)
 	}
+	if !strings.Contains(got.stderr, "it has not begun") || strings.Contains(got.stderr, "keeps draining") {
+		t.Errorf("a node that does not answer: %q", got.stderr)
+	}
 	drain := place.drain(t, "one")
 	drain.await(cluster.DrainProgress)
 	drain.signal(syscall.SIGTERM)
-	if code := drain.exit(); code != console.ExitNotAcquired || !strings.Contains(drain.log(), "keeps draining") {
+	if code := drain.exit(); code != console.ExitNotAcquired || !strings.Contains(drain.log(), "interrupted; one") || strings.Contains(drain.log(), "keeps draining") {
 		t.Errorf("interrupted: exit code %d: %s", code, drain.log())
 	}
 	one.signal(sandbox.ResumeSignal)
 	place.awaitCluster(t, "drained", func(c record.Cluster) bool { return nodeNamed(t, c, "one").Drained })
+}
+
+// If the database has not recorded the request in time, nothing drains, and the command does
+// not claim that the node does.
+func TestUnconfirmedDrainIsReported(t *testing.T) {
+	t.Parallel()
+	place := newPlace(t)
+	place.pair(t)
+	conn := place.server.Conn(t)
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, tx, "LOCK TABLE "+pgx.Identifier{place.schema, "tenure_requests"}.Sanitize()+" IN SHARE MODE") // reads continue
+	interrupted := place.drain(t, "one")
+	awaitBlocked(t, place, conn.PgConn().PID(), "LOCK TABLE")
+	interrupted.signal(syscall.SIGTERM)
+	for _, drain := range []*process{interrupted, place.drain(t, "one", "--timeout", "0.5")} {
+		code := drain.exit()
+		if log := drain.log(); code != console.ExitNotAcquired || strings.Contains(log, "keeps draining") || !strings.Contains(log, "tenure node list") {
+			t.Errorf("exit code %d, want %d, without a claim that the node drains: %s", code, console.ExitNotAcquired, log)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if node := nodeNamed(t, place.cluster(t), "one"); node.Status != tenure.StatusActive {
+		t.Errorf("the node is %s, want active", node.Status)
+	}
 }
 
 func TestDeathWhileDrainingIsReported(t *testing.T) {

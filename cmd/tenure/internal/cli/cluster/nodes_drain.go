@@ -137,8 +137,15 @@ func (c *nodeDrainCommand) follow(ctx context.Context, backend *postgres.Backend
 		return printDrain(c.out, m, DrainDone, last)
 	case err == nil:
 		return printDrain(c.out, m, drainLeft, last)
+	case ctx.Err() != nil && last.Status == "": // nothing was read since the request
+		return console.NotAcquired("the database did not confirm in time that %s drains: see tenure node list", nodeLabel(m.Name, m.ID))
+	case errors.Is(err, context.DeadlineExceeded) && last.Status == tenure.StatusActive: // an agent ignores the request
+		return console.NotAcquired("%s is not drained after %v: %v; it has not begun, and begins when it next answers; stop an agent instead",
+			nodeLabel(m.Name, m.ID), c.timeout.Value, last)
 	case errors.Is(err, context.DeadlineExceeded):
 		return console.NotAcquired("%s is not drained after %v: %v; it keeps draining", nodeLabel(m.Name, m.ID), c.timeout.Value, last)
+	case ctx.Err() != nil && last.Status == tenure.StatusActive:
+		return console.NotAcquired("interrupted; %s has not begun to drain, and begins when it next answers: %v", nodeLabel(m.Name, m.ID), last)
 	case ctx.Err() != nil:
 		return console.NotAcquired("interrupted; %s keeps draining: %v", nodeLabel(m.Name, m.ID), last)
 	}

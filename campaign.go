@@ -3,6 +3,7 @@ package tenure
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/exactly-one/tenure/internal/endreason"
 )
@@ -69,3 +70,20 @@ func (e *Election) resign(ctx context.Context, term *Term) error {
 //
 // If ctx ends first, the error matches ErrShutdown, and the resignation continues.
 func (t *Term) Resign(ctx context.Context) error { return t.election.resign(ctx, t) }
+
+// Complete resigns after the work of the term is completed, and stops the election. Until
+// the next term of the role, the role is at rest, and not vacant. If within is positive, it
+// counts as vacant if no term begins within that time. Call Complete as Resign; as with
+// Resign, the error matches ErrShutdown if ctx ends first.
+func (t *Term) Complete(ctx context.Context, within time.Duration) error {
+	e := t.election
+	e.node.mu.Lock()
+	if e.term == t {
+		e.stopAfterLocked(termEnd{reason: endreason.Completed, cause: ErrResigned, nextIn: max(0, within)})
+	}
+	e.node.mu.Unlock()
+	if t.campaign {
+		t.mainReturned()
+	}
+	return e.awaitRelease(ctx, t, "resign from")
+}

@@ -3,6 +3,7 @@ package gocron
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -131,7 +132,7 @@ func (j *jobLock) acquire(ctx context.Context) error {
 		j.guard, err = term.Guard()
 	}
 	if err != nil {
-		_ = j.release(ctx)
+		_ = j.release(ctx, term)
 	}
 	return err
 }
@@ -158,13 +159,14 @@ func (j *jobLock) refuseRepetition(ctx context.Context, term *tenure.Term) error
 func (j *jobLock) Unlock(ctx context.Context) error {
 	defer j.running.Unlock()
 	j.guard.Done()
-	return j.release(ctx)
+	return j.release(ctx, j.guard.Term())
 }
 
-// release frees the role, also for a job canceled by gocron. Without an answer of the
-// database, trust ends within a lease, and the role with the session.
-func (j *jobLock) release(ctx context.Context) error {
+// release frees the role, also for a job canceled by gocron. The role needs no leader until
+// the next run. Without an answer of the database, trust ends within a lease, and the role
+// with the session.
+func (j *jobLock) release(ctx context.Context, term *tenure.Term) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.locker.node.Timing().Lease)
 	defer cancel()
-	return j.election.Shutdown(ctx)
+	return errors.Join(term.Complete(ctx, 0), j.election.Shutdown(ctx))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/exactly-one/tenure"
 	tenuregocron "github.com/exactly-one/tenure/adapters/gocron"
+	"github.com/exactly-one/tenure/history"
 	"github.com/exactly-one/tenure/internal/postgrestest"
 	"github.com/exactly-one/tenure/tenuretest"
 )
@@ -79,6 +80,31 @@ func TestLockerSkipsTicksOfLateClocks(t *testing.T) {
 	}
 	if err := lock.Unlock(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Between two runs the role needs no leader: it is at rest, not vacant.
+func TestLockerLeavesRoleAtRest(t *testing.T) {
+	t.Parallel()
+	i := postgrestest.New(t)
+	backend := i.NewBackend()
+	l, err := tenuregocron.NewLocker(postgrestest.OpenNode(t, backend, tenure.Config{Name: "api-1"}), tenuregocron.LockerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock, err := l.Lock(t.Context(), "report")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	terms, err := backend.History(t.Context(), history.Query{Role: "gocron/report"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(terms) != 1 || terms[0].Reason != history.EndCompleted || terms[0].NextBy != (time.Time{}) {
+		t.Errorf("after the run: terms %+v; want one that was completed, with no limit for the next", terms)
 	}
 }
 

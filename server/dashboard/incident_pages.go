@@ -165,6 +165,9 @@ type lane struct {
 	Role string `json:"role"`
 	// Spans are [began ms, ended ms or null, node, reason, seconds without a leader before or null].
 	Spans [][5]any `json:"spans"`
+	// Retired is when the role was retired after its last term, in ms, or null: since then
+	// it needs no leader.
+	Retired any `json:"retired"`
 }
 
 // getLanes returns who led which role in a range of time: all roles, or an incident's.
@@ -215,6 +218,10 @@ func lanesOf(roles map[string][]history.Term, from, to time.Time, offset int) la
 	for _, role := range cut(names, offset, maxLanes) {
 		l := lane{Role: role, Spans: [][5]any{}}
 		for i, t := range roles[role] {
+			l.Retired = nil
+			if !t.Retired.IsZero() {
+				l.Retired = t.Retired.UnixMilli()
+			}
 			if !overlaps(t, from, to) || terms >= maxLaneTerms {
 				continue
 			}

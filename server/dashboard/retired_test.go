@@ -52,9 +52,19 @@ func TestRetiredRoleIsHidden(t *testing.T) {
 	if terms := get[list[termRecord]](w, "/api/terms?role=old"); terms.Total != 1 {
 		t.Errorf("%+v", terms)
 	}
+	for _, l := range get[lanesRecord](w, "/api/lanes").Lanes {
+		if retired := strings.HasPrefix(l.Role, "old"); (l.Retired != nil) != retired {
+			t.Errorf("lane of %s: retired at %v; want the time only if it is retired", l.Role, l.Retired)
+		}
+	}
 	w.node("api-3", "old")
 	w.led("old", "api-3")
 	if now := w.board.snapshot.now(); now.Roles != 2 || now.Vacant != 0 {
 		t.Errorf("led again: %+v", now)
+	}
+	for _, l := range get[lanesRecord](w, "/api/lanes").Lanes {
+		if l.Role == "old" && l.Retired != nil {
+			t.Errorf("led again: its lane is retired at %v", l.Retired)
+		}
 	}
 }

@@ -83,7 +83,8 @@ export function lanes(incident, begin, end, whole = "Incident", search = () => "
       }
       vacantSince = why === "completed" ? null : ended; // then the role is at rest
     }
-    if (vacantSince !== null && vacantSince < now()) gap(c, role, vacantSince, now(), x, y, color);
+    const until = role.retired ?? now();
+    if (vacantSince !== null && vacantSince < until) gap(c, role, vacantSince, until, x, y, color);
   }
 
   function gap(c, role, began, ended, x, y, color) {

@@ -27,8 +27,8 @@ const (
 	CatchUpNone CatchUp = "none"
 	// CatchUpLatest runs the last due tick and records the others as missed.
 	CatchUpLatest CatchUp = "latest"
-	// CatchUpAll runs them one after another, in order, up to the schedule's
-	// CatchUpLimit; older ones are recorded as missed.
+	// CatchUpAll runs them in order, one after another unless Overlap is OverlapAllow, up
+	// to the schedule's CatchUpLimit; older ones are recorded as missed.
 	CatchUpAll CatchUp = "all"
 )
 

@@ -9,6 +9,12 @@ var processorMutants = []mutant{
 		tests:   []tests{in("processor", "^TestBatchBehindTheCursorDoesNotCount$")}, says: "the second event was applied before",
 	},
 	{
+		name: "processor: a restored cursor of the future is read on",
+		file: "processor/queries.go", from: "role = $2 AND term = $3 AND cursor_transaction < pg_snapshot_xmax(pg_current_snapshot()),", to: "role = $2 AND term = $3,",
+		promise: "a processor whose cursor comes from another database cluster is shown as failed",
+		tests:   []tests{in("processor", "^TestRestoredCursorOfTheFutureIsRefused$")}, says: "the refusal of counts",
+	},
+	{
 		name: "processor: a cursor moves over a rewind",
 		file: "processor/queries.go", from: "    AND generation = $5\n    AND role = $6", to: "    AND $5::bigint >= 0\n    AND role = $6",
 		promise: "a cursor that an operator moved is not moved by a batch in flight",

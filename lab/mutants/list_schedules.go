@@ -91,8 +91,14 @@ var scheduleMutants = []mutant{
 		tests:   []tests{in("cron", "^TestUnhandledTickMakesScheduleOverdue$")}, says: "want it to be overdue",
 	},
 	{
+		name: "cron: an interrupted run of a paused schedule is repeated",
+		file: "cron/queries.go", from: "r.manual AND (r.attempt = 1 OR r.retry_at IS NOT NULL)", to: "r.manual",
+		promise: "a pause ends the repetitions of a job that ends each leader",
+		tests:   []tests{in("cron", "^TestPauseKeepsInterruptedRunWaiting$")}, says: "want it to wait",
+	},
+	{
 		name: "cron: a run of a schedule without a leader runs forever",
-		file: "cron/orphans.go", from: "        AND (w.state = 'running' OR w.state", to: "        AND (w.state = 'none' OR w.state",
+		file: "cron/orphans.go", from: "        AND (r.state = 'running' OR r.state", to: "        AND (r.state = 'none' OR r.state",
 		promise: "each run ends, is repeated or waits for a leader",
 		tests:   []tests{in("cron", "^TestRunOfScheduleThatNextLeaderLacksEnds$")}, says: "the end of the run",
 	},

@@ -59,7 +59,7 @@ func (l *loop) run(ctx context.Context) error {
 			if err := watch.Failed(ctx, began); err != nil {
 				return err
 			}
-			l.pause(ctx, l.config.PollInterval, nil)
+			l.pause(ctx, min(l.config.PollInterval, defaultPollInterval), nil)
 		case !more:
 			l.bell.Looked(false)
 			l.pause(ctx, l.config.PollInterval, l.wake)

@@ -12,15 +12,26 @@ import (
 // sessions opened at the same time, all may be. A role stood still if its term ended in
 // the outage, and no other term began before the outage was over. An open term of a dead
 // node ended with the node: the role was vacant before.
+//
+// While the clock is ahead, a session can seem to end an outage as long as the clock is
+// ahead. Once the clock is right, that is no outage: it ends in the future, a heartbeat has a
+// time in it, or a change that was recorded later has an earlier time.
 const readOutages = `
-WITH outages AS MATERIALIZED (
-    SELECT outage_since AS began, min(at) AS ended
+WITH recorded AS (
+    SELECT outage_since AS began, min(at) AS ended, min(id) AS id
     FROM {node_history}
     WHERE outage_since IS NOT NULL
         AND ($1::timestamptz IS NULL OR at >= $1)
         AND ($2::timestamptz IS NULL OR outage_since <= $2)
     GROUP BY outage_since
-    ORDER BY began DESC
+), outages AS MATERIALIZED (
+    SELECT r.began, r.ended
+    FROM recorded r
+    CROSS JOIN (SELECT greatest(interval '1 minute', max(lease_ms) * interval '1 millisecond') AS slack FROM {nodes}) l
+    WHERE r.ended <= clock_timestamp() + l.slack
+        AND NOT EXISTS (SELECT FROM {nodes} n WHERE n.last_heartbeat > r.began + l.slack AND n.last_heartbeat < r.ended - l.slack)
+        AND NOT EXISTS (SELECT FROM {node_history} h WHERE h.id > r.id AND h.at < r.ended - l.slack)
+    ORDER BY r.began DESC
     LIMIT $3
 ), ended AS (
     SELECT role, term, acquired_at, ended_at, end_reason

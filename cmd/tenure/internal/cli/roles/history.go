@@ -246,9 +246,10 @@ func fillTerms(page *console.Page, terms []history.Term, before []string, now ti
 		if !t.Ended.IsZero() {
 			lasted = t.Ended.Sub(t.Began)
 		}
+		_, led := orDash(lasted.Round(time.Millisecond)) // negative if one of the times was false
 		rows = append(rows, []string{
 			t.Role, strconv.FormatInt(t.Term, 10), t.NodeName, console.ShortTime(t.Began), console.ShortTime(t.Ended),
-			lasted.Round(time.Millisecond).String(), console.OrDash(string(t.Reason)), console.OrDash(console.Flatten(t.By)), vacant, silent,
+			led, console.OrDash(string(t.Reason)), console.OrDash(console.Flatten(t.By)), vacant, silent,
 		})
 	}
 	page.Table(rows, "TERM", "BY", "ENDED", "LASTED", "SILENT", "VACANT")

@@ -65,7 +65,9 @@ func Join(ctx context.Context, store Store, nodeConfig tenure.Config, config Con
 	m.setShutdown(config.Shutdown)
 	node.OnDrain(m.handleRequest) // first: others can see the node already, and the read can take long
 	if err := m.readRegistry(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("read the registry of nodes: %w", err), m.Close(ctx))
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), node.Timing().CheckInterval) // an ended ctx would abort the session
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("read the registry of nodes: %w", err), m.Close(leaving))
 	}
 	m.start()
 	m.drainState.refuseWorkIfDrained(ctx, node)

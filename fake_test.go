@@ -63,7 +63,7 @@ type conn struct {
 	onRelease   func() error
 	onRequests  func() error
 	onTaken     func() error                            // after requests were taken: they are returned with its error
-	onWait      func()                                  // once
+	idle        func() bool                             // while it waits: whether nothing has ended the wait
 	onAcquire   func(tenure.Role) *tenure.AcquireResult // nil: the usual result
 	failAcquire error                                   // what a whole call of TryAcquire returns after its hooks
 	load        tenure.Load                             // of the last heartbeat
@@ -349,19 +349,21 @@ func (c *conn) Requests() ([]tenure.Request, error) {
 
 func (c *conn) Wait(ctx context.Context) (bool, error) {
 	c.mu.Lock()
-	hook := c.onWait
-	c.onWait = nil
+	c.idle = func() bool { return ctx.Err() == nil && len(c.notified) == 0 }
 	c.mu.Unlock()
-	if hook != nil {
-		hook()
-	}
+	defer c.set(func(c *conn) { c.idle = nil })
 	select {
 	case <-c.dead:
 		return false, errGone
 	case <-c.notified:
-		return true, nil
 	case <-ctx.Done():
 		return false, nil
+	}
+	select {
+	case <-c.dead: // its end notifies all
+		return false, errGone
+	default:
+		return true, nil
 	}
 }
 

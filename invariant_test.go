@@ -2,6 +2,7 @@ package tenure_test
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -139,6 +140,22 @@ func TestContextsEndWithoutMutex(t *testing.T) {
 	want(t, "may send", db.last().options.MaySend(), false)
 }
 
+// holdWhileIdle holds the node's mutex while its session waits, and nothing that happened
+// before will end the wait.
+func holdWhileIdle(node *tenure.Node, c *conn) (release func()) {
+	for {
+		release := tenure.HoldMutex(node)
+		c.mu.Lock()
+		idle := c.idle != nil && c.idle()
+		c.mu.Unlock()
+		if idle {
+			return release
+		}
+		release()
+		runtime.Gosched()
+	}
+}
+
 // The loss of the session cancels them without the mutex, too.
 func TestContextsEndWithSessionWithoutMutex(t *testing.T) {
 	t.Parallel()
@@ -147,21 +164,7 @@ func TestContextsEndWithSessionWithoutMutex(t *testing.T) {
 	defer closeNode(t, node)
 	e, _ := elect(t, node, tenure.ElectionConfig{})
 	term := lead(t, e)
-	waiting := make(chan struct{})
-	var arrived func()
-	arrived = func() {
-		if len(db.last().notified) > 0 { // it is not waiting yet: one more round
-			db.last().set(func(c *conn) { c.onWait = arrived })
-			return
-		}
-		close(waiting)
-	}
-	db.last().set(func(c *conn) {
-		c.onWait = arrived
-		c.notified <- struct{}{}
-	})
-	<-waiting
-	release := tenure.HoldMutex(node)
+	release := holdWhileIdle(node, db.last())
 	defer release()
 	db.last().kill()
 	awaitEnd(t, term)

@@ -29,6 +29,7 @@ DECLARE
     nearest integer;
     pause_ms integer;
 BEGIN
+    waited := false;
     LOOP
         SELECT last_value INTO membership FROM {membership};
         IF membership <> seen THEN
@@ -78,6 +79,7 @@ BEGIN
             RETURN;
         END IF;
 
+        waited := true;
         died := nearest;
         BEGIN
             PERFORM set_config('lock_timeout', pause_ms || 'ms', true);

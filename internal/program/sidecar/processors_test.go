@@ -228,7 +228,7 @@ func coverProcessors(t *testing.T, answered coverage) {
 func coverSlowPause(t *testing.T, answered coverage) {
 	t.Helper()
 	h := handlerWithBatchInFlight(t)
-	h.pauseWait = 50 * time.Millisecond
+	h.pauseWait = time.Second
 	answered.seen(t, h, http.MethodPost, "/v1/processors/counts/pause", "", authorized...)
 }
 

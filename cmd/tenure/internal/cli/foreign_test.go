@@ -104,6 +104,8 @@ func fillTables(t *testing.T, p place) map[string]bool {
 				}
 			case "bytea":
 				value = []byte{1}
+			case "interval":
+				value = pgx.NamedArgs{"raw": "interval '1 second'"}
 			case "xid8":
 				value = pgx.NamedArgs{"raw": "'3'"}
 			default:
@@ -225,6 +227,7 @@ func TestForeignTextIsPrintable(t *testing.T) {
 		if filled := fillTables(t, p); len(filled) < 40 {
 			t.Fatalf("only %d columns of texts were filled", len(filled))
 		}
+		checkForeignTrigger(t, format, ran)
 		for _, r := range printingRuns(p) {
 			if found, _, err := root.Find(r.args); err == nil && !found.HasSubCommands() {
 				ran[found.CommandPath()] = true
@@ -243,6 +246,24 @@ func TestForeignTextIsPrintable(t *testing.T) {
 		}
 	}
 	checkAllRan(t, root, ran)
+}
+
+// checkForeignTrigger has a trigger found whose name would act on a terminal.
+func checkForeignTrigger(t *testing.T, format string, ran map[string]bool) {
+	t.Helper()
+	p := newPlace(t)
+	invoke(t, p.with("migrate", "up")...).want(t, console.ExitDone)
+	function, trigger := pgx.Identifier{p.schema, "strange"}.Sanitize(), pgx.Identifier{"evil\x1b[2J\u202e\n" + forged}.Sanitize()
+	pgtest.Exec(t, p.server.Conn(t), fmt.Sprintf(`CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+		CREATE TRIGGER %[2]s BEFORE UPDATE ON %[3]s FOR EACH ROW EXECUTE FUNCTION %[1]s()`, function, trigger, pgx.Identifier{p.schema, "tenure_terms"}.Sanitize()))
+	for i, args := range [][]string{{"doctor"}, {"migrate", "repair", "--dry-run"}, {"migrate", "repair", "--yes"}, {"doctor"}} {
+		got := invoke(t, append([]string{"-o", format}, p.with(args...)...)...)
+		checkPrintable(t, strings.Join(args, " ")+" as "+format, got.stdout+got.stderr)
+		if shown := strings.Contains(got.stdout+got.stderr, forged); shown == (i == 3) {
+			t.Errorf("%v as %s: %q %q", args, format, got.stdout, got.stderr)
+		}
+		ran["tenure "+strings.Join(args[:min(2, len(args))], " ")] = true
+	}
 }
 
 // checkAllRan fails the test if there is a command that was not run, and no reason

@@ -17,7 +17,7 @@ var (
 		"history", "installation", "migrations", "node_history", "nodes", "requests", "server", "spreads", "terms",
 	}
 	scheduleTables  = []string{"changes", "runs", "schedules"}
-	processorTables = []string{"dead_letters", "processors"}
+	processorTables = []string{"dead_letters", "processor_lags", "processors"}
 	allFeatures     = []string{"core", "alerts", "changes", "events", "processors", "rollups", "samples", "schedules"}
 )
 

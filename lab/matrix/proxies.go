@@ -41,8 +41,8 @@ var proxies = []proxy{
 	}},
 	{"pgbouncer", "PgBouncer", []string{"pgbouncer", "--version"}, []way{
 		{"sessions are refused, in all three pool modes", "–", []suite{{module: ".", folder: acceptance, run: "^TestPgBouncerIsRejected$", long: true}}},
-		{"leases, session and transaction pooling", "SIGKILL, SIGSTOP, restart", []suite{survive("PgBouncer"), {module: program, folder: dialects, run: "^Test(Backend|Store)Conformance$/^PgBouncer$", count: "/PgBouncer"}}},
-		{"leases are refused, statement pooling", "–", []suite{{module: program, folder: dialects, run: "^TestBackendRefusesStatementPooling$"}}},
+		{"leases, session and transaction pooling", "SIGKILL, SIGSTOP, restart", []suite{survive("PgBouncer"), {module: shared, folder: dialects, run: "^Test(Backend|Store)Conformance$/^PgBouncer$", count: "/PgBouncer"}}},
+		{"leases are refused, statement pooling", "–", []suite{{module: shared, folder: dialects, run: "^TestBackendRefusesStatementPooling$"}}},
 	}},
 	{"pgpool", "Pgpool-II", []string{"pgpool", "--version"}, []way{
 		{"sessions are refused, in all clustering modes", "SIGKILL, SIGSTOP, restart", []suite{
@@ -50,7 +50,7 @@ var proxies = []proxy{
 			{module: ".", folder: "postgres", run: "^TestPgpoolIsRefused$"},
 		}},
 		{"leases, four clustering modes", "SIGKILL, SIGSTOP, restart", []suite{survive("Pgpool-II")}},
-		{"leases are refused, raw mode", "–", []suite{{module: program, folder: dialects, run: "^TestBackendRefusesRawPgpool$"}}},
+		{"leases are refused, raw mode", "–", []suite{{module: shared, folder: dialects, run: "^TestBackendRefusesRawPgpool$"}}},
 	}},
 	{"half-open", "TCP proxy of the tests", nil, []way{
 		{"sessions", "it keeps one side open when the other has closed", []suite{{module: ".", folder: acceptance, run: "^TestHalfOpenProxyDelaysTakeoverWithinBounds$", long: true}}},

@@ -6,11 +6,11 @@ import (
 )
 
 func TestChannelDependsOnSchemaAndPrefix(t *testing.T) {
-	if got := NewNames("public", "tenure_").ElectionsChannel(); got != "public_tenure_" {
+	if got := NewNames("public", "tenure_", "app").ElectionsChannel(); got != "public_tenure_" {
 		t.Errorf("channel %q, want public_tenure_", got)
 	}
-	long := NewNames(strings.Repeat("s", 63), "tenure_").ElectionsChannel()
-	other := NewNames(strings.Repeat("s", 62)+"t", "tenure_").ElectionsChannel()
+	long := NewNames(strings.Repeat("s", 63), "tenure_", "app").ElectionsChannel()
+	other := NewNames(strings.Repeat("s", 62)+"t", "tenure_", "app").ElectionsChannel()
 	if len(long) > 63 || long == other {
 		t.Errorf("channels %q and %q; want them short and distinct", long, other)
 	}

@@ -97,7 +97,7 @@ func (w *watch) run(conn *pgx.Conn) {
 			opened := time.Now()
 			err := w.serve(conn)
 			link.Discard(conn)
-			if time.Since(opened) > longest { // not one that always fails at once
+			if time.Since(opened) > longest { // not one that always fails immediately
 				delay = first
 			}
 			if w.stopped() {

@@ -25,7 +25,7 @@ const (
 // folder.
 var layers = [][]string{
 	{"clocks"},
-	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode", "internal/openlimit", "internal/steps", "internal/together"},
+	{"internal/fsm", "internal/sentinel", "internal/endreason", "internal/preference", "internal/timespan", "retry", "internal/sandbox", "internal/printable", "internal/httpguard", "internal/usercode", "internal/openlimit", "internal/steps", "internal/together", "internal/grantee"},
 	{"internal/pgserver", "internal/feed", "internal/wakeup", "internal/logqueue"},
 	{"."},
 	{"dberr", "doctor", "history", "internal/singlerole"},

@@ -213,4 +213,40 @@ var edgeMutants = []mutant{
 		promise: "another node handles events if the leader's pool cannot reach the database",
 		tests:   []tests{in("processor", "^TestLeaderWhosePoolIsCutOffGivesUp$")}, says: "a node that handles the second event",
 	},
+	{
+		name: "edges: a watch that always fails is tried at full speed",
+		file: "postgres/ring.go", from: "			if time.Since(opened) > longest {", to: "			if time.Since(opened) > 0 {",
+		promise: "a watch that always fails is tried ever more seldom",
+		tests:   []tests{in("postgres", "^TestWatchThatAlwaysFailsIsTriedSeldom$")}, says: "eight failures took only",
+	},
+	{
+		name: "edges: the look for lockers asks for sets that do not exist",
+		file: "postgres/internal/records/row_holders.go", from: "WHEN mxid_age($1::text::xid) BETWEEN 1 AND (", to: "WHEN mxid_age($1::text::xid) < (",
+		promise: "the look for the lockers of a row leaves no error in the server's log",
+		tests:   []tests{in("postgres", "^TestBlockerIsNamedUntilNodesMayTerminateIt$")}, says: "leaves an error in the server's log",
+	},
+	{
+		name: "edges: a step of the clock is an outage for ever",
+		file: "postgres/internal/records/outages.go", from: "WHERE h.id > r.id AND h.at", to: "WHERE h.id > r.id + 1000 AND h.at",
+		promise: "a step of the clock is no outage once the clock is right",
+		tests:   []tests{in("postgres", "^TestClockThatWasAheadIsNoOutage$")}, says: "after a true outage",
+	},
+	{
+		name: "edges: a step of the clock is an outage until its false time has come",
+		file: "postgres/internal/records/outages.go", from: "    WHERE r.ended <= clock_timestamp() + l.slack\n", to: "    WHERE true\n",
+		promise: "a step of the clock is no outage once the clock is right",
+		tests:   []tests{in("postgres", "^TestClockThatWasAheadIsNoOutage$")}, says: "when the clock is right",
+	},
+	{
+		name: "edges: a node whose join is canceled aborts its session",
+		file: "cluster/member.go", from: "context.WithTimeout(context.WithoutCancel(ctx), node.Timing().CheckInterval)", to: "context.WithTimeout(ctx, node.Timing().CheckInterval)",
+		promise: "a node that is asked to end while it joins leaves",
+		tests:   []tests{in("cluster", "^TestNodeThatIsCanceledWhileItJoinsLeaves$")}, says: "nodes are left in the registry",
+	},
+	{
+		name: "edges: a node that came back and left leaves its dead predecessor",
+		file: "internal/program/roster/roster.go", from: "known && c.Status == statusLeft {", to: "known && c.Status == statusLeft && false {",
+		promise: "a node that came back under its name and left leaves no dead node behind",
+		tests:   []tests{inCommand("internal/cli", "^TestReturnedNodeThatLeftIsNotDead$")}, says: "want one active node, and one that came back",
+	},
 }

@@ -12,7 +12,7 @@ var processorMutants = []mutant{
 		name: "processor: a restored cursor of the future is read on",
 		file: "processor/queries.go", from: "role = $2 AND term = $3 AND cursor_transaction < pg_snapshot_xmax(pg_current_snapshot()),", to: "role = $2 AND term = $3,",
 		promise: "a processor whose cursor comes from another database cluster is shown as failed",
-		tests:   []tests{in("processor", "^TestRestoredCursorOfTheFutureIsRefused$")}, says: "the refusal of counts",
+		tests:   []tests{in("processor", "^TestRestoredCursorOfTheFutureIsRefused$")}, says: "the refusal of ",
 	},
 	{
 		name: "processor: a cursor moves over a rewind",

@@ -16,8 +16,8 @@ import (
 
 const (
 	// ReadMembers returns the transactions of a set. The number of a row's last locker may
-	// be that of a transaction: to ask for the members of a set that does not exist, or not
-	// any more, would be an error in the server's log, "apparent wraparound".
+	// be that of a transaction: to ask for the members of a set that no longer exists, or
+	// not yet, would be an error in the server's log, "apparent wraparound".
 	ReadMembers = `
 SELECT m.xid::text
 FROM pg_get_multixact_members(CASE
